@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Builds one guest kernel from $BUILD/linux and prints the file to boot.
+#
+# usage: kernel.sh um|x86 FRAGMENT...
+#
+# The configuration is allnoconfig with guest/config/base.config, that of the
+# architecture, and the named fragments (rust, c, kunit); the build directory
+# is $BUILD/um-rust for "um rust", and so on.
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+
+arch=$1
+shift
+case $arch in
+um) karch=um image=linux target=linux seconds=300 ;;
+x86) karch=x86_64 image=arch/x86/boot/bzImage target=bzImage seconds=600 ;;
+*) die "no architecture $arch" "use um or x86" ;;
+esac
+for fragment; do
+	[ -f "$ROOT/guest/config/$fragment.config" ] ||
+		die "no configuration $fragment" "use those of guest/config/"
+done
+name=$arch$(printf -- '-%s' "$@")
+out=$BUILD/$name
+
+configure() {
+	local fragments=("$ROOT"/guest/config/{base,"$arch"}.config) fragment wanted missing=
+
+	for fragment; do
+		fragments+=("$ROOT/guest/config/$fragment.config")
+	done
+	mkdir -p "$out"
+	cat "${fragments[@]}" > "$out/wanted.config"
+	if [ -f "$out/.config" ] && cmp -s "$out/wanted.config" "$out/built.config" &&
+		[ ! "$BUILD/linux/mm/Kconfig.dontcache" -nt "$out/.config" ]; then
+		return
+	fi
+	make -C "$BUILD/linux" O="$out" ARCH="$karch" "${KMAKE[@]}" \
+		KCONFIG_ALLCONFIG="$out/wanted.config" allnoconfig
+	# An option that fell to its dependencies would make a different test of this kernel.
+	while read -r wanted; do
+		grep -qxF "$wanted" "$out/.config" && continue
+		# An unset option need not be mentioned at all.
+		[[ $wanted == '# '* ]] && ! grep -q "^$(echo "$wanted" | awk '{ print $2 }')=" "$out/.config" &&
+			continue
+		echo "not in the configuration: $wanted"
+		missing=y
+	done < <(grep -E '^(CONFIG_|# CONFIG_.* is not set)' "$out/wanted.config")
+	[ -z "$missing" ]
+	cp "$out/wanted.config" "$out/built.config"
+}
+
+build() {
+	configure "$@"
+	make -C "$BUILD/linux" O="$out" ARCH="$karch" "${KMAKE[@]}" -j"$JOBS" "$target"
+}
+
+find_toolchain
+need_space "$BUILD" 3
+STEP_NAME="building the kernel $name" step "$seconds" "$BUILD/log/$name.log" build "$@"
+echo "$out/$image"

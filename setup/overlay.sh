@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Makes $BUILD/linux: a copy of a Linux 7.3 tree with this overlay applied. The
+# source tree is only read. Everything is put together in a staging directory
+# first, so a patch that does not apply leaves $BUILD/linux as it was; files
+# that did not change keep their times, so a rebuild is short.
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# The parts of this repository that are paths of the kernel tree.
+PARTS=(block include mm rust samples Documentation)
+
+src=$("$ROOT/setup/kernel-source.sh")
+tree=$BUILD/linux
+stage=$BUILD/stage
+
+# Prints the files of the kernel that the patches touch.
+touched() {
+	cat "$ROOT"/patches/*.patch | sed -n 's,^--- a/,,p' | sort -u
+}
+
+copy_tree() {
+	rm -rf "$tree" "$tree.tmp"
+	mkdir -p "$tree.tmp"
+	if git -C "$src" rev-parse --git-dir > /dev/null 2>&1 &&
+		[ "$(git -C "$src" rev-parse --show-toplevel)" = "$src" ]; then
+		# What git knows, as it is in the work tree: no objects of an in-tree build.
+		git -C "$src" ls-files -z | rsync -a --from0 --files-from=- --ignore-missing-args "$src/" "$tree.tmp/"
+	else
+		rsync -a --exclude=/.git "$src/" "$tree.tmp/"
+		# An in-tree build left files that make O= refuses to build over.
+		[ ! -e "$src/include/config" ] && [ ! -e "$src/.config" ] ||
+			make -s -C "$tree.tmp" mrproper
+	fi
+	echo "$src" > "$tree.tmp/.overlay-source"
+	mv "$tree.tmp" "$tree"
+}
+
+apply_patches() {
+	local file patch
+
+	rm -rf "$stage"
+	mkdir -p "$stage"
+	while read -r file; do
+		[ -f "$src/$file" ] || die "$src has no $file, which the patches change" "pass a complete Linux 7.3 tree"
+		mkdir -p "$stage/$(dirname "$file")"
+		cp "$src/$file" "$stage/$file"
+	done < <(touched)
+
+	# The user's own git settings (hooks, signing, whitespace) must not decide what applies.
+	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+	export GIT_AUTHOR_NAME=overlay GIT_AUTHOR_EMAIL=overlay@localhost
+	export GIT_COMMITTER_NAME=overlay GIT_COMMITTER_EMAIL=overlay@localhost
+	git -C "$stage" init -q
+	git -C "$stage" add -A
+	git -C "$stage" commit -q -m "$src"
+	for patch in "$ROOT"/patches/*.patch; do
+		git -C "$stage" am -q "$patch" > "$BUILD/am.log" 2>&1 || {
+			cat "$BUILD/am.log" >&2
+			die "patches/$(basename "$patch") does not apply to $src" \
+				"use an unmodified Linux 7.3 tree; nothing was changed"
+		}
+	done
+	rm -rf "$stage/.git"
+}
+
+stage_overlay() {
+	local part file
+
+	for part in "${PARTS[@]}"; do
+		[ -d "$ROOT/$part" ] || continue
+		while read -r file; do
+			[ ! -e "$src/$file" ] ||
+				die "$file of the overlay is in $src already" "use an unmodified Linux 7.3 tree; nothing was changed"
+			mkdir -p "$stage/$(dirname "$file")"
+			cp "$ROOT/$file" "$stage/$file"
+		done < <(cd "$ROOT" && find "$part" -type f)
+	done
+}
+
+# Puts the stage into the tree, and takes out what an earlier overlay left there.
+install_stage() {
+	local file
+
+	(cd "$stage" && find . -type f -printf '%P\n' | sort) > "$BUILD/overlay.new"
+	if [ -f "$tree/.overlay-files" ]; then
+		comm -23 "$tree/.overlay-files" "$BUILD/overlay.new" | while read -r file; do
+			rm -f "$tree/$file"
+			[ ! -f "$src/$file" ] || cp -p "$src/$file" "$tree/$file"
+		done
+	fi
+	rsync -rc "$stage/" "$tree/"
+	mv "$BUILD/overlay.new" "$tree/.overlay-files"
+}
+
+command -v rsync > /dev/null || die "rsync is missing" "apt-get install rsync"
+mkdir -p "$BUILD"
+apply_patches
+stage_overlay
+if [ "$(cat "$tree/.overlay-source" 2> /dev/null)" != "$src" ]; then
+	need_space "$BUILD" 12
+	STEP_NAME="copying the kernel source" step 30 "$BUILD/log/copy-tree.log" copy_tree
+fi
+install_stage

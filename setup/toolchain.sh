@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Finds what a kernel with Rust is built with, installs what is missing where
+# that is possible (root and apt), and otherwise says what to install. Sourced
+# after lib.sh; find_toolchain sets:
+#
+#   KMAKE[]     arguments of the kernel's make
+#   RUSTC       >= 1.85, with the source of its library in RUST_LIB_SRC
+#   CLANG_MAJOR >= 17; that of rustc's LLVM where there is a choice
+#   CARGO       for the host tests
+
+MIN_RUSTC=1.85.0
+MIN_LLVM=17
+MIN_BINDGEN=0.71.1
+NEW_BINDGEN=0.72.1
+
+# at_least HAVE WANT: compares versions.
+at_least() {
+	[ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]
+}
+
+have() {
+	command -v "$1" > /dev/null
+}
+
+can_install() {
+	[ "$(id -u)" = 0 ] && have apt-get && [ -z "${DONTCACHE_NO_INSTALL:-}" ]
+}
+
+APT_UPDATED=
+# install_packages PACKAGE...
+install_packages() {
+	can_install || die "missing packages: $*" "install them, for example: apt-get install $*"
+	if [ -z "$APT_UPDATED" ]; then
+		STEP_NAME="reading the package lists" \
+			step 10 "$CACHE/log/apt-update.log" apt-get -o DPkg::Lock::Timeout=300 update
+		APT_UPDATED=y
+	fi
+	STEP_NAME="installing $*" step 60 "$CACHE/log/apt-install.log" \
+		env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 \
+		install -y --no-install-recommends "$@"
+}
+
+# need_tools TOOL=PACKAGE...: installs the packages of the tools (or files) that are not there.
+need_tools() {
+	local item missing=()
+
+	for item; do
+		case $item in
+		/*) [ -e "${item%%=*}" ] || missing+=("${item#*=}") ;;
+		*) have "${item%%=*}" || missing+=("${item#*=}") ;;
+		esac
+	done
+	[ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
+}
+
+# available PACKAGE: the version that apt would install, without epoch.
+available() {
+	apt-cache policy "$1" 2> /dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { sub(/^[0-9]+:/, "", $2); print $2 }'
+}
+
+rustc_version() {
+	"$1" --version 2> /dev/null | awk '{ print $2 }'
+}
+
+# The library source that belongs to the rustc $1.
+lib_src_of() {
+	local dir
+
+	for dir in "${RUST_LIB_SRC:-}" "$("$1" --print sysroot 2> /dev/null)/lib/rustlib/src/rust/library" \
+		"/usr/src/rustc-$(rustc_version "$1")/library" /usr/src/rustc-*/library; do
+		[ -f "$dir/core/src/lib.rs" ] || continue
+		# A source of another version compiles to nonsense, or not at all.
+		case $dir in
+		/usr/src/rustc-*) [ "$dir" = "/usr/src/rustc-$(rustc_version "$1")/library" ] || continue ;;
+		esac
+		echo "$dir"
+		return
+	done
+	return 1
+}
+
+llvm_of_rustc() {
+	"$1" -vV 2> /dev/null | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p'
+}
+
+clang_majors() {
+	local major
+
+	for major in $(seq 30 -1 "$MIN_LLVM"); do
+		have "clang-$major" && have "ld.lld-$major" && have "llvm-ar-$major" && echo "$major"
+	done
+	return 0
+}
+
+# Prints "rustc libsrc" of each usable rustc, the one that was asked for first.
+rustcs() {
+	local rustc src
+
+	for rustc in ${RUSTC:-rustc /usr/bin/rustc /usr/lib/rust-*/bin/rustc "$HOME"/.rustup/toolchains/*/bin/rustc}; do
+		rustc=$(command -v "$rustc") || continue
+		at_least "$(rustc_version "$rustc" | sed 's/-.*//')" "$MIN_RUSTC" || continue
+		src=$(lib_src_of "$rustc") || continue
+		printf '%s %s\n' "$rustc" "$src"
+	done
+}
+
+install_rustc() {
+	local pair
+
+	[ -z "${RUSTC:-}" ] || die "RUSTC=$RUSTC is not a rustc >= $MIN_RUSTC with its library source" \
+		"pass RUST_LIB_SRC=DIR (rustup component add rust-src), or leave RUSTC out"
+	if can_install; then
+		apt-get -qq update || true
+		for pair in "rustc rust-src" "rustc-web rust-web-src"; do
+			# shellcheck disable=SC2086 # a pair of names
+			if at_least "$(available ${pair% *})" "$MIN_RUSTC" && [ -n "$(available ${pair% *})" ]; then
+				# shellcheck disable=SC2086
+				install_packages $pair
+				return
+			fi
+		done
+	fi
+	die "no rustc >= $MIN_RUSTC with its library source" \
+		"apt-get install rustc-web rust-web-src (Debian 12), rustc rust-src (newer), or rustup component add rust-src"
+}
+
+install_clang() {
+	local major
+
+	if can_install; then
+		apt-get -qq update || true
+		for major in $(seq 30 -1 "$MIN_LLVM"); do
+			if [ -n "$(available "clang-$major")" ] && [ -n "$(available "lld-$major")" ]; then
+				install_packages "clang-$major" "lld-$major" "llvm-$major" "libclang-$major-dev"
+				return
+			fi
+		done
+	fi
+	die "no clang >= $MIN_LLVM with lld and the llvm tools" \
+		"apt-get install clang-19 lld-19 llvm-19 libclang-19-dev, or a newer version of all four"
+}
+
+find_bindgen() {
+	local tool
+
+	for tool in "${BINDGEN:-}" bindgen "$CACHE/bindgen/bin/bindgen"; do
+		tool=$(command -v "$tool") || continue
+		if at_least "$("$tool" --version | awk '{ print $2 }')" "$MIN_BINDGEN"; then
+			echo "$tool"
+			return
+		fi
+	done
+	return 1
+}
+
+find_cargo() {
+	CARGO=$(command -v "${CARGO:-cargo}") ||
+		{ need_tools cargo="$([ -n "$(available cargo-web)" ] && echo cargo-web || echo cargo)" && CARGO=$(command -v cargo); }
+}
+
+find_toolchain() {
+	local rustc src major best_rustc='' best_src='' best_major=''
+
+	need_tools make=make gcc=gcc flex=flex bison=bison bc=bc cpio=cpio ccache=ccache rsync=rsync \
+		git=git xz=xz-utils /usr/include/libelf.h=libelf-dev /usr/include/openssl/ssl.h=libssl-dev
+
+	[ -n "$(rustcs)" ] || install_rustc
+	[ -n "$(clang_majors)" ] || install_clang
+	while read -r rustc src; do
+		for major in $(clang_majors); do
+			# With equal majors C and Rust share one code generator, and helpers can be inlined.
+			if [ -z "$best_rustc" ] || { [ "$major" = "$(llvm_of_rustc "$rustc")" ] &&
+				[ "$best_major" != "$(llvm_of_rustc "$best_rustc")" ]; }; then
+				best_rustc=$rustc best_src=$src best_major=$major
+			fi
+		done
+	done < <(rustcs)
+	RUSTC=$best_rustc RUST_LIB_SRC=$best_src CLANG_MAJOR=$best_major
+	[ -n "$RUSTC" ] && [ -n "$CLANG_MAJOR" ] || die "no usable pair of rustc and clang" "see $CACHE/log/apt-install.log"
+
+	LIBCLANG_PATH=$("llvm-config-$CLANG_MAJOR" --libdir 2> /dev/null || echo "/usr/lib/llvm-$CLANG_MAJOR/lib")
+	export LIBCLANG_PATH
+	find_cargo
+	if ! BINDGEN=$(find_bindgen); then
+		STEP_NAME="building bindgen $NEW_BINDGEN" step 60 "$CACHE/log/bindgen.log" \
+			"$CARGO" install --locked --root "$CACHE/bindgen" --version "$NEW_BINDGEN" bindgen-cli
+		BINDGEN=$(find_bindgen) || die "bindgen $NEW_BINDGEN does not run" "read $CACHE/log/bindgen.log"
+	fi
+
+	KMAKE=(LLVM="-$CLANG_MAJOR" CC="ccache clang-$CLANG_MAJOR"
+		RUSTC="$RUSTC" HOSTRUSTC="$RUSTC" RUSTDOC="$(dirname "$RUSTC")/rustdoc"
+		RUST_LIB_SRC="$RUST_LIB_SRC" BINDGEN="$BINDGEN"
+		KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=dontcache KBUILD_BUILD_HOST=rust LOCALVERSION=)
+	export CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-4G}
+}
