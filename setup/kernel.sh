@@ -2,37 +2,31 @@
 # SPDX-License-Identifier: GPL-2.0
 # Builds one guest kernel from $BUILD/linux and prints the file to boot.
 #
-# usage: kernel.sh um|x86 FRAGMENT...
+# usage: kernel.sh um|x86 ENGINE
 #
-# The configuration is allnoconfig with guest/config/base.config, that of the
-# architecture, and the named fragments (rust, c, kunit); the build directory
-# is $BUILD/um-rust for "um rust", and so on.
+# ENGINE is rust (lean, for the demo), rust-kunit or c-kunit. The configuration
+# is allnoconfig with guest/config/base.config, that of the architecture and
+# that of the engine; "um rust" is built in $BUILD/um-rust, and so on.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 
-arch=$1
-shift
+arch=${1:-}
+engine=${2:-}
 case $arch in
 um) karch=um image=linux target=linux seconds=300 ;;
 x86) karch=x86_64 image=arch/x86/boot/bzImage target=bzImage seconds=600 ;;
 *) die "no architecture $arch" "use um or x86" ;;
 esac
-for fragment; do
-	[ -f "$ROOT/guest/config/$fragment.config" ] ||
-		die "no configuration $fragment" "use those of guest/config/"
-done
-name=$arch$(printf -- '-%s' "$@")
+[ -f "$ROOT/guest/config/$engine.config" ] || die "no engine $engine" "use rust, rust-kunit or c-kunit"
+name=$arch-$engine
 out=$BUILD/$name
 
 configure() {
-	local fragments=("$ROOT"/guest/config/{base,"$arch"}.config) fragment wanted missing=
+	local wanted missing=
 
-	for fragment; do
-		fragments+=("$ROOT/guest/config/$fragment.config")
-	done
 	mkdir -p "$out"
-	cat "${fragments[@]}" > "$out/wanted.config"
+	(cd "$ROOT/guest/config" && cat base.config "$arch.config" "$engine.config") > "$out/wanted.config"
 	if [ -f "$out/.config" ] && cmp -s "$out/wanted.config" "$out/built.config" &&
 		[ ! "$BUILD/linux/mm/Kconfig.dontcache" -nt "$out/.config" ]; then
 		return
@@ -53,11 +47,11 @@ configure() {
 }
 
 build() {
-	configure "$@"
+	configure
 	make -C "$BUILD/linux" O="$out" ARCH="$karch" "${KMAKE[@]}" -j"$JOBS" "$target"
 }
 
 find_toolchain
 need_space "$BUILD" 3
-STEP_NAME="building the kernel $name" step "$seconds" "$BUILD/log/$name.log" build "$@"
+STEP_NAME="building the kernel $name" step "$seconds" "$BUILD/log/$name.log" build
 echo "$out/$image"

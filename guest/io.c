@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the guest tests cannot do from a shell: reads and writes with RWF_*
+ * flags, by pwritev2() and by io_uring, and a look at what stays cached.
+ * Prints one line; exit status 0 if the operation did all it was asked for.
+ *
+ * usage: io write|read ENGINE FLAGS FILE OFFSET LENGTH BLOCK
+ *        io cached FILE OFFSET LENGTH
+ *        io poweroff
+ *
+ * ENGINE is sync or uring. The data depend on their offset, so that a read
+ * tells what was written where. "write" ends with fsync() and then waits for
+ * the pages to be dropped, with the file open: the last close of a block
+ * device would drop them in any case.
+ */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct ring {
+	int fd;
+	unsigned int *sq_tail, *sq_mask, *sq_array;
+	unsigned int *cq_head, *cq_tail, *cq_mask;
+	struct io_uring_sqe *sqes;
+	struct io_uring_cqe *cqes;
+};
+
+static int fail(const char *what)
+{
+	printf("%s\n", strerrorname_np(errno) ?: what);
+	return 1;
+}
+
+static uint64_t word_at(uint64_t offset)
+{
+	/* The increment and multiplier of splitmix64. */
+	uint64_t x = (offset + 1) * 0x9e3779b97f4a7c15ULL;
+
+	return (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+}
+
+static void fill(unsigned char *buf, off_t offset, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		uint64_t word = word_at((offset + i) / 8);
+
+		buf[i] = word >> ((offset + i) % 8 * 8);
+	}
+}
+
+static int ring_open(struct ring *r)
+{
+	struct io_uring_params p = {};
+	char *sq, *cq;
+
+	r->fd = syscall(SYS_io_uring_setup, 1, &p);
+	if (r->fd < 0)
+		return -1;
+	sq = mmap(NULL, p.sq_off.array + p.sq_entries * sizeof(unsigned int),
+		  PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_SQ_RING);
+	cq = mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(*r->cqes),
+		  PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_CQ_RING);
+	r->sqes = mmap(NULL, p.sq_entries * sizeof(*r->sqes),
+		       PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_SQES);
+	if (sq == MAP_FAILED || cq == MAP_FAILED || r->sqes == MAP_FAILED)
+		return -1;
+	r->sq_tail = (void *)(sq + p.sq_off.tail);
+	r->sq_mask = (void *)(sq + p.sq_off.ring_mask);
+	r->sq_array = (void *)(sq + p.sq_off.array);
+	r->cq_head = (void *)(cq + p.cq_off.head);
+	r->cq_tail = (void *)(cq + p.cq_off.tail);
+	r->cq_mask = (void *)(cq + p.cq_off.ring_mask);
+	r->cqes = (void *)(cq + p.cq_off.cqes);
+	return 0;
+}
+
+static ssize_t ring_rw(struct ring *r, int op, int fd, struct iovec *iov,
+		       off_t offset, int flags)
+{
+	unsigned int tail = *r->sq_tail, head = *r->cq_head;
+	unsigned int slot = tail & *r->sq_mask;
+	struct io_uring_sqe *sqe = &r->sqes[slot];
+	ssize_t ret;
+
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = op;
+	sqe->fd = fd;
+	sqe->addr = (unsigned long)iov;
+	sqe->len = 1;
+	sqe->off = offset;
+	sqe->rw_flags = flags;
+	r->sq_array[slot] = slot;
+	__atomic_store_n(r->sq_tail, tail + 1, __ATOMIC_RELEASE);
+	if (syscall(SYS_io_uring_enter, r->fd, 1, 1, IORING_ENTER_GETEVENTS,
+		    NULL, 0) < 0)
+		return -1;
+	while (__atomic_load_n(r->cq_tail, __ATOMIC_ACQUIRE) == head)
+		;
+	ret = r->cqes[head & *r->cq_mask].res;
+	__atomic_store_n(r->cq_head, head + 1, __ATOMIC_RELEASE);
+	if (ret < 0) {
+		errno = -ret;
+		return -1;
+	}
+	return ret;
+}
+
+/* Pages of a range that are in the page cache, or -1. */
+static long cached(int fd, off_t offset, size_t len)
+{
+	size_t page = sysconf(_SC_PAGESIZE), nr, i;
+	unsigned char *vec;
+	long resident = 0;
+	char *map;
+
+	len += offset % page;
+	offset -= offset % page;
+	nr = (len + page - 1) / page;
+	vec = malloc(nr);
+	map = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, offset);
+	if (!vec || map == MAP_FAILED || mincore(map, len, vec))
+		return -1;
+	for (i = 0; i < nr; i++)
+		resident += vec[i] & 1;
+	munmap(map, len);
+	free(vec);
+	return resident;
+}
+
+static int rw(int write, char **arg)
+{
+	int uring = !strcmp(arg[0], "uring"), flags = strtol(arg[1], NULL, 0);
+	off_t offset = strtoll(arg[3], NULL, 0), end, pos;
+	size_t len = strtoull(arg[4], NULL, 0), block = strtoull(arg[5], NULL, 0);
+	int fd = open(arg[2], write ? O_RDWR | O_CREAT : O_RDONLY, 0644), tries;
+	unsigned char *buf = malloc(block), *want = malloc(block);
+	struct ring ring = {};
+	long left = 0;
+
+	if (fd < 0 || !buf || !want || (uring && ring_open(&ring)))
+		return fail("setup");
+	end = offset + len;
+	for (pos = offset; pos < end;) {
+		struct iovec iov = {
+			.iov_base = buf,
+			.iov_len = (off_t)block < end - pos ? block : (size_t)(end - pos),
+		};
+		ssize_t ret;
+
+		fill(want, pos, iov.iov_len);
+		if (write)
+			memcpy(buf, want, iov.iov_len);
+		if (uring)
+			ret = ring_rw(&ring, write ? IORING_OP_WRITEV : IORING_OP_READV,
+				      fd, &iov, pos, flags);
+		else if (write)
+			ret = pwritev2(fd, &iov, 1, pos, flags);
+		else
+			ret = preadv2(fd, &iov, 1, pos, flags);
+		if (ret < 0)
+			return fail("I/O");
+		if (!ret) {
+			printf("end of file at %lld\n", (long long)pos);
+			return 1;
+		}
+		if (!write && memcmp(buf, want, ret)) {
+			printf("wrong data at %lld\n", (long long)pos);
+			return 1;
+		}
+		pos += ret;
+	}
+	if (write && fsync(fd))
+		return fail("fsync");
+	/* Who waits for writeback may be awake before the worker drops the page. */
+	for (tries = 0; write && tries < 200; tries++) {
+		left = cached(fd, offset, len);
+		if (left <= 0)
+			break;
+		usleep(10000);
+	}
+	if (write)
+		printf("ok, %ld pages cached\n", left);
+	else
+		printf("ok\n");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 8 && !strcmp(argv[1], "write"))
+		return rw(1, argv + 2);
+	if (argc == 8 && !strcmp(argv[1], "read"))
+		return rw(0, argv + 2);
+	if (argc == 5 && !strcmp(argv[1], "cached")) {
+		int fd = open(argv[2], O_RDONLY);
+		long nr = fd < 0 ? -1 : cached(fd, strtoll(argv[3], NULL, 0),
+					       strtoull(argv[4], NULL, 0));
+
+		if (nr < 0)
+			return fail("cached");
+		printf("%ld\n", nr);
+		return 0;
+	}
+	if (argc == 2 && !strcmp(argv[1], "poweroff")) {
+		sync();
+		reboot(RB_POWER_OFF);
+		return fail("poweroff");
+	}
+	fprintf(stderr, "usage: see the head of guest/io.c\n");
+	return 2;
+}
