@@ -141,6 +141,39 @@ static long cached(int fd, off_t offset, size_t len)
 	return resident;
 }
 
+static long vmstat(const char *name)
+{
+	FILE *f = fopen("/proc/vmstat", "r");
+	char key[64];
+	long value, found = -1;
+
+	while (f && fscanf(f, "%63s %ld", key, &value) == 2)
+		if (!strcmp(key, name))
+			found = value;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/*
+ * Waits until the flusher has done what the writes asked of it. An fsync() that
+ * meets it holds the lock of a page while it waits for its writeback, and a
+ * page that is locked when its writeback ends is not dropped, not by upstream
+ * and not by us: that is another test.
+ */
+static void settle(void)
+{
+	long dirty = -1, now;
+	int calm, tries;
+
+	for (calm = 0, tries = 0; calm < 5 && tries < 300; tries++) {
+		usleep(10000);
+		now = vmstat("nr_dirty");
+		calm = now == dirty && !vmstat("nr_writeback") ? calm + 1 : 0;
+		dirty = now;
+	}
+}
+
 static int rw(int write, char **arg)
 {
 	int uring = !strcmp(arg[0], "uring"), flags = strtol(arg[1], NULL, 0);
@@ -183,6 +216,8 @@ static int rw(int write, char **arg)
 		}
 		pos += ret;
 	}
+	if (write)
+		settle();
 	if (write && fsync(fd))
 		return fail("fsync");
 	/* Who waits for writeback may be awake before the worker drops the page. */

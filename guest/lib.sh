@@ -9,14 +9,14 @@ skipped=0
 
 # check NAME COMMAND...: counts a pass if COMMAND succeeds.
 check() {
-	name=$1
+	check_name=$1
 	shift
 	if "$@"; then
 		passed=$((passed + 1))
-		echo "ok $name"
+		echo "ok $check_name"
 	else
 		failed=$((failed + 1))
-		echo "not ok $name: $*"
+		echo "not ok $check_name: $*"
 	fi
 }
 
