@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Runs a script in a QEMU guest with an NVMe disk, booted by virtme-ng. Always
+# emulated: where /dev/kvm exists it need not work. This machine's files are
+# there read-only, but for one directory.
+#
+# usage: qemu.sh KERNEL SCRATCH SECONDS SCRIPT [KERNEL-ARGUMENT...]
+#
+# The same contract as that of uml.sh; CPUS and MEMORY (default 4, 1G) too.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../setup/lib.sh"
+
+kernel=$1
+scratch=$2
+seconds=$3
+script=$4
+shift 4
+
+command -v qemu-system-x86_64 > /dev/null || {
+	. "$ROOT/setup/toolchain.sh"
+	need_tools qemu-system-x86_64=qemu-system-x86
+}
+venv=$("$ROOT/setup/venv.sh")
+mkdir -p "$scratch"
+scratch=$(cd "$scratch" && pwd)
+rm -f "$scratch/status" "$scratch/log" "$scratch/disk"
+cp "$script" "$scratch/run"
+cp "$ROOT/guest/lib.sh" "$scratch/"
+cp "$("$ROOT/guest/tools.sh")" "$scratch/io"
+truncate -s 512M "$scratch/disk"
+cat > "$scratch/start" <<-'EOS'
+	cd "$(dirname "$0")" || exit 1
+	PATH=/usr/sbin:/usr/bin:/sbin:/bin
+	export PATH
+	mount -t tmpfs tmpfs /mnt
+	mkdir /mnt/fs
+	[ -e /sys/kernel/debug/block ] || mount -t debugfs debugfs /sys/kernel/debug
+	sh ./run > log 2>&1 < /dev/null
+	echo $? > status
+EOS
+
+args=()
+for arg in "$@" null_blk.nr_devices=0 panic=-1; do
+	args+=(--append "$arg")
+done
+rc=0
+PATH=$venv/bin:$PATH timeout --foreground -k 5 "$seconds" "$venv/bin/vng" --disable-kvm --disable-microvm --force-9p \
+	--cpus "${CPUS:-4}" --memory "${MEMORY:-1G}" --rwdir "$scratch" "${args[@]}" \
+	--qemu-opts="-drive file=$scratch/disk,format=raw,cache=unsafe,if=none,id=nvm -device nvme,serial=dontcache,drive=nvm" \
+	--run "$kernel" -- sh "$scratch/start" > "$scratch/console" 2>&1 < /dev/null || rc=$?
+rm -f "$scratch/disk"
+if [ -s "$scratch/status" ]; then
+	exit "$(cat "$scratch/status")"
+fi
+tail -n 20 "$scratch/console" >&2
+[ "$rc" -ne 124 ] || { say "the guest was not done after $seconds s"; exit 124; }
+die "the guest stopped without a status" "read $scratch/console and $scratch/log"
