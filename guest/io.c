@@ -6,6 +6,7 @@
  *
  * usage: io write|read ENGINE FLAGS FILE OFFSET LENGTH BLOCK
  *        io cached FILE OFFSET LENGTH
+ *        io sample MILLISECONDS
  *        io poweroff
  *
  * ENGINE is sync or uring. The data depend on their offset, so that a read
@@ -155,6 +156,17 @@ static long vmstat(const char *name)
 	return found;
 }
 
+/* Prints dirty, writeback and all file pages, until it is killed. */
+static void sample(long ms)
+{
+	setlinebuf(stdout);
+	while (1) {
+		printf("%ld %ld %ld\n", vmstat("nr_dirty"),
+		       vmstat("nr_writeback"), vmstat("nr_file_pages"));
+		usleep(ms * 1000);
+	}
+}
+
 /*
  * Waits until the flusher has done what the writes asked of it. An fsync() that
  * meets it holds the lock of a page while it waits for its writeback, and a
@@ -250,6 +262,8 @@ int main(int argc, char **argv)
 		printf("%ld\n", nr);
 		return 0;
 	}
+	if (argc == 3 && !strcmp(argv[1], "sample"))
+		sample(strtol(argv[2], NULL, 0));
 	if (argc == 2 && !strcmp(argv[1], "poweroff")) {
 		sync();
 		reboot(RB_POWER_OFF);
