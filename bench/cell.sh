@@ -7,6 +7,7 @@
 # $scratch/env sets MODE, WORKLOAD, SIZE_MIB (of the file) and DEVICE_MIB.
 
 . ./lib.sh
+# shellcheck source=/dev/null
 . ./env
 
 case $MODE in

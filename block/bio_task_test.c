@@ -304,4 +304,5 @@ static struct kunit_suite bio_task_suite = {
 	.exit = bio_task_test_exit,
 	.test_cases = bio_task_cases,
 };
+
 kunit_test_suite(bio_task_suite);

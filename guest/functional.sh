@@ -7,16 +7,17 @@
 # $scratch/env sets ENGINE (rust or c) and DISK (a block device, or nullb).
 
 . ./lib.sh
+# shellcheck source=/dev/null
 . ./env
 
 DONTCACHE=0x80
 LAZY=0x200
-NOWAIT=0x8
 policy=/proc/sys/vm/dontcache_policy
 len=4194304
 odd=$((len + 1234))
 pages=$((len / 4096))
 
+# shellcheck disable=SC2153 # of ./env
 case $ENGINE in
 rust) flags="$DONTCACHE $LAZY" ;;
 *) flags=$DONTCACHE ;;
@@ -38,10 +39,10 @@ read_keeps_what_was_there() {
 	is ok io read sync 0 "$1" 0 $((len / 2)) 65536 || return 1
 	half=$(io cached "$1" 0 $len)
 	# Readahead may have brought in more than the half.
-	[ "$half" -ge $((pages / 2)) ] && [ "$half" -lt "$pages" ] || {
+	if [ "$half" -lt $((pages / 2)) ] || [ "$half" -ge "$pages" ]; then
 		echo "# $half of $pages pages cached by a read of the half"
 		return 1
-	}
+	fi
 	is ok io read "$2" "$3" "$1" 0 $len 65536 || return 1
 	is "$half" io cached "$1" 0 $len
 }
@@ -66,18 +67,18 @@ rw_tests() {
 			else
 				file=$2/$tag
 			fi
-			check "$1 $tag write" is "ok, 0 pages cached" io write $engine $flag "$file" 0 $len 65536
+			check "$1 $tag write" is "ok, 0 pages cached" io write $engine "$flag" "$file" 0 $len 65536
 			[ -b "$2" ] || rm "$file"
-			check "$1 $tag write 4k" is "ok, 0 pages cached" io write $engine $flag "$file" 0 $len 4096
+			check "$1 $tag write 4k" is "ok, 0 pages cached" io write $engine "$flag" "$file" 0 $len 4096
 			[ -b "$2" ] || rm "$file"
 			# A page that two writes share is an overwrite if writeback came in between.
 			case $1 in
-			ext4) check "$1 $tag write odd" io write $engine $flag "$file" 0 $odd 9999 ;;
-			*) check "$1 $tag write odd" is "ok, 0 pages cached" io write $engine $flag "$file" 0 $odd 9999 ;;
+			ext4) check "$1 $tag write odd" io write $engine "$flag" "$file" 0 $odd 9999 ;;
+			*) check "$1 $tag write odd" is "ok, 0 pages cached" io write $engine "$flag" "$file" 0 $odd 9999 ;;
 			esac
 			check "$1 $tag read back" is ok io read sync 0 "$file" 0 $odd 65536
-			check "$1 $tag read cold" read_leaves_nothing "$file" $engine $flag
-			check "$1 $tag read warm" read_keeps_what_was_there "$file" $engine $flag
+			check "$1 $tag read cold" read_leaves_nothing "$file" $engine "$flag"
+			check "$1 $tag read warm" read_keeps_what_was_there "$file" $engine "$flag"
 			exec 9<&-
 		done
 	done
@@ -106,7 +107,7 @@ flag_tests() {
 		done
 		# tmpfs does not support it.
 		for flag in $flags; do
-			check "$1 $engine $flag on tmpfs" is EOPNOTSUPP io write $engine $flag /tmp/flags 0 4096 4096
+			check "$1 $engine $flag on tmpfs" is EOPNOTSUPP io write $engine "$flag" /tmp/flags 0 4096 4096
 		done
 	done
 }
@@ -241,7 +242,7 @@ for fs in xfs ext4; do
 	fio_tests $fs /mnt/fs/fio
 	if [ $fs = xfs ]; then
 		for flag in $flags; do
-			check "$fs $flag overwrite is dropped" overwrite_is_dropped /mnt/fs/sync-0x80 $flag
+			check "$fs $flag overwrite is dropped" overwrite_is_dropped /mnt/fs/sync-0x80 "$flag"
 		done
 		if [ "$ENGINE" = rust ]; then
 			policy_tests

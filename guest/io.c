@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,10 +43,10 @@ static int fail(const char *what)
 	return 1;
 }
 
-static uint64_t word_at(uint64_t offset)
+static unsigned long long word_at(unsigned long long offset)
 {
 	/* The increment and multiplier of splitmix64. */
-	uint64_t x = (offset + 1) * 0x9e3779b97f4a7c15ULL;
+	unsigned long long x = (offset + 1) * 0x9e3779b97f4a7c15ULL;
 
 	return (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
 }
@@ -57,7 +56,7 @@ static void fill(unsigned char *buf, off_t offset, size_t len)
 	size_t i;
 
 	for (i = 0; i < len; i++) {
-		uint64_t word = word_at((offset + i) / 8);
+		unsigned long long word = word_at((offset + i) / 8);
 
 		buf[i] = word >> ((offset + i) % 8 * 8);
 	}
@@ -142,7 +141,7 @@ static long cached(int fd, off_t offset, size_t len)
 	return resident;
 }
 
-static long vmstat(const char *name)
+static long vm_counter(const char *name)
 {
 	FILE *f = fopen("/proc/vmstat", "r");
 	char key[64];
@@ -161,8 +160,8 @@ static void sample(long ms)
 {
 	setlinebuf(stdout);
 	while (1) {
-		printf("%ld %ld %ld\n", vmstat("nr_dirty"),
-		       vmstat("nr_writeback"), vmstat("nr_file_pages"));
+		printf("%ld %ld %ld\n", vm_counter("nr_dirty"),
+		       vm_counter("nr_writeback"), vm_counter("nr_file_pages"));
 		usleep(ms * 1000);
 	}
 }
@@ -180,8 +179,8 @@ static void settle(void)
 
 	for (calm = 0, tries = 0; calm < 5 && tries < 300; tries++) {
 		usleep(10000);
-		now = vmstat("nr_dirty");
-		calm = now == dirty && !vmstat("nr_writeback") ? calm + 1 : 0;
+		now = vm_counter("nr_dirty");
+		calm = now == dirty && !vm_counter("nr_writeback") ? calm + 1 : 0;
 		dirty = now;
 	}
 }

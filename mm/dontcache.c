@@ -43,7 +43,7 @@ static int dontcache_policy_handler(const struct ctl_table *table, int write,
 				    void *buffer, size_t *lenp, loff_t *ppos)
 {
 	char name[DONTCACHE_POLICY_LEN];
-	struct ctl_table copy = {
+	const struct ctl_table copy = {
 		.data	= name,
 		.maxlen	= sizeof(name),
 	};

@@ -21,6 +21,7 @@ command -v apt-get > /dev/null ||
 
 apt=$CACHE/apt
 mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$out"
+# shellcheck disable=SC2016 # the dollar is for apt
 site=$(apt-get indextargets --format '$(SITE)' 2> /dev/null | grep -v security | head -n 1)
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -n "$site" ] || die "apt knows no package mirror" "run apt-get update as root, then try again"

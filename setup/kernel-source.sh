@@ -16,8 +16,9 @@ release_of() {
 }
 
 check_tree() {
-	[ -f "$1/Makefile" ] && [ -f "$1/Kbuild" ] && [ -f "$1/block/bio.c" ] ||
+	if [ ! -f "$1/Makefile" ] || [ ! -f "$1/Kbuild" ] || [ ! -f "$1/block/bio.c" ]; then
 		die "$1 is not a kernel tree" "pass KERNEL_SRC=DIR with the top of a Linux 7.3 source tree"
+	fi
 	case $(release_of "$1") in
 	7.3.*) ;;
 	*)

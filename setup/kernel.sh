@@ -23,7 +23,7 @@ name=$arch-$engine
 out=$BUILD/$name
 
 configure() {
-	local wanted missing=
+	local wanted absent=
 
 	mkdir -p "$out"
 	(cd "$ROOT/guest/config" && cat base.config "$arch.config" "$engine.config") > "$out/wanted.config"
@@ -40,9 +40,9 @@ configure() {
 		[[ $wanted == '# '* ]] && ! grep -q "^$(echo "$wanted" | awk '{ print $2 }')=" "$out/.config" &&
 			continue
 		echo "not in the configuration: $wanted"
-		missing=y
+		absent=y
 	done < <(grep -E '^(CONFIG_|# CONFIG_.* is not set)' "$out/wanted.config")
-	[ -z "$missing" ]
+	[ -z "$absent" ]
 	cp "$out/wanted.config" "$out/built.config"
 }
 

@@ -29,8 +29,9 @@ copy_tree() {
 	else
 		rsync -a --exclude=/.git "$src/" "$tree.tmp/"
 		# An in-tree build left files that make O= refuses to build over.
-		[ ! -e "$src/include/config" ] && [ ! -e "$src/.config" ] ||
+		if [ -e "$src/include/config" ] || [ -e "$src/.config" ]; then
 			make -s -C "$tree.tmp" mrproper
+		fi
 	fi
 	echo "$src" > "$tree.tmp/.overlay-source"
 	mv "$tree.tmp" "$tree"

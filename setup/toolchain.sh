@@ -177,7 +177,7 @@ find_toolchain() {
 		done
 	done < <(rustcs)
 	RUSTC=$best_rustc RUST_LIB_SRC=$best_src CLANG_MAJOR=$best_major
-	[ -n "$RUSTC" ] && [ -n "$CLANG_MAJOR" ] || die "no usable pair of rustc and clang" "see $CACHE/log/apt-install.log"
+	[ -n "$RUSTC" ] || die "no usable pair of rustc and clang" "read $CACHE/log/apt-install.log"
 
 	LIBCLANG_PATH=$("llvm-config-$CLANG_MAJOR" --libdir 2> /dev/null || echo "/usr/lib/llvm-$CLANG_MAJOR/lib")
 	export LIBCLANG_PATH
@@ -188,6 +188,7 @@ find_toolchain() {
 		BINDGEN=$(find_bindgen) || die "bindgen $NEW_BINDGEN does not run" "read $CACHE/log/bindgen.log"
 	fi
 
+	# shellcheck disable=SC2034 # for who sources this
 	KMAKE=(LLVM="-$CLANG_MAJOR" CC="ccache clang-$CLANG_MAJOR"
 		RUSTC="$RUSTC" HOSTRUSTC="$RUSTC" RUSTDOC="$(dirname "$RUSTC")/rustdoc"
 		RUST_LIB_SRC="$RUST_LIB_SRC" BINDGEN="$BINDGEN"

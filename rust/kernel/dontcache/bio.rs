@@ -127,12 +127,11 @@ impl Batch {
     ///
     /// Only called by a workqueue, with the work item of a batch.
     unsafe extern "C" fn work_fn(work: *mut bindings::work_struct) {
-        // SAFETY: `work` is the work item of a batch, which is never freed.
-        let this = unsafe {
-            Self::from_raw(crate::container_of!(work, bindings::bio_task_batch, work))
-        };
+        // SAFETY: `work` is the work item of a batch.
+        let batch = unsafe { crate::container_of!(work, bindings::bio_task_batch, work) };
 
-        this.run();
+        // SAFETY: Batches are never freed, and this one was prepared when its work was queued.
+        unsafe { Self::from_raw(batch) }.run();
     }
 
     #[inline]

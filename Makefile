@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0
+# The front door. Everything is done by the scripts of setup/, guest/, kunit/
+# and bench/; `make help` lists what there is.
+
+OUT ?= build/demo
+DEMO_ARGS := $(if $(POLICY),--policy $(POLICY)) $(if $(MODES),--modes $(MODES)) \
+	$(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(SEED),--seed $(SEED))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check kernel apply instructions clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  KERNEL_SRC=DIR   a Linux 7.3 tree of your own (only read); else one is downloaded"
+	@echo "  RUSTC= RUST_LIB_SRC= BINDGEN= CARGO=   instead of what is found"
+	@echo "  DONTCACHE_CACHE=DIR DONTCACHE_BUILD=DIR JOBS=N   where and how to build"
+	@echo "  demo: POLICY=flush|lazy|kick MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
+
+demo: ## build, boot, and compare four modes of I/O on XFS (15 min, then 4)
+	@setup/demo.sh $(abspath $(OUT)) $(DEMO_ARGS)
+
+test: ## every test: host, KUnit, guests on UML and QEMU, objects (40 min)
+	@setup/test.sh $(TESTS)
+
+check: ## rustfmt, clippy, checkpatch --strict, shellcheck, ruff
+	@setup/check.sh
+
+kernel: ## build the UML kernel of the demo and print where it is
+	@setup/overlay.sh
+	@setup/kernel.sh um rust
+
+apply: ## apply the overlay to a copy of the kernel source and print where it is
+	@setup/overlay.sh
+	@echo $${DONTCACHE_BUILD:-build}/linux
+
+instructions: ## count the instructions of the hot path, C and Rust, in x86 objects
+	@setup/instructions.sh
+
+clean: ## remove what was built
+	rm -rf build
+
+distclean: clean ## remove the cache as well: sources, tools, ccache
+	rm -rf "$${DONTCACHE_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/dontcache-rust}"

@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# make check: rustfmt, clippy with the kernel's lints, checkpatch --strict, ruff
+# and shellcheck over everything in this repository.
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+
+passed=0
+failed=0
+skipped=0
+
+# report NAME COMMAND...: one line for each check, its output if it fails.
+report() {
+	local name=$1 output
+	shift
+
+	if output=$("$@" 2>&1); then
+		passed=$((passed + 1))
+		echo "ok $name"
+	else
+		failed=$((failed + 1))
+		printf '%s\nnot ok %s\n' "$output" "$name"
+	fi
+}
+
+tracked() {
+	(cd "$ROOT" && git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do
+		[ ! -e "$file" ] || echo "$file"
+	done)
+}
+
+check_rustfmt() {
+	local files
+
+	# The files below rust/kernel/dontcache/ are reached through their parent.
+	mapfile -t files < <(tracked 'block/*.rs' 'mm/*.rs' rust/kernel/dontcache.rs 'host/*.rs')
+	(cd "$ROOT" && "$rustfmt" --check --edition 2021 --config-path "$BUILD/linux/.rustfmt.toml" "${files[@]}")
+}
+
+build_clippy() {
+	local out=$BUILD/clippy make
+
+	mkdir -p "$out"
+	(cd "$ROOT/guest/config" && cat base.config um.config rust-kunit.config) > "$out/wanted.config"
+	make=(make -C "$BUILD/linux" O="$out" ARCH=um "${KMAKE[@]}" CLIPPY=1 CLIPPY_DRIVER="$clippy")
+	"${make[@]}" KCONFIG_ALLCONFIG="$out/wanted.config" allnoconfig
+	# Warnings are printed when a file is built, and only then.
+	rm -f "$out/rust/kernel.o" "$out/block/bio_task.o" "$out/mm/filemap_dontcache.o"
+	"${make[@]}" -j"$JOBS" prepare
+	"${make[@]}" block/bio_task.o mm/filemap_dontcache.o
+}
+
+check_clippy() {
+	! grep -B 6 -A 12 -E '^ *--> .*(dontcache|bio_task)' "$BUILD/log/clippy.log"
+}
+
+check_checkpatch() {
+	local file rc=0 ignore=FILE_PATH_CHANGES,COMMIT_MESSAGE
+
+	cd "$BUILD/linux"
+	for file in "$ROOT"/patches/*.patch; do
+		perl scripts/checkpatch.pl --strict --no-signoff --terse --no-summary --ignore "$ignore" "$file" || rc=1
+	done
+	for file in $(tracked 'block/*.c' 'mm/*.c' 'rust/helpers/*.c' 'include/*.h' 'guest/*.c'); do
+		perl scripts/checkpatch.pl --strict --terse --no-summary -f "$ROOT/$file" || rc=1
+	done
+	return $rc
+}
+
+check_shellcheck() {
+	local files
+
+	mapfile -t files < <(tracked '*.sh' guest/init .ci/run)
+	(cd "$ROOT" && shellcheck -x -P SCRIPTDIR "${files[@]}")
+}
+
+check_ruff() {
+	(cd "$ROOT" && "$venv/bin/ruff" check . && "$venv/bin/ruff" format --check .)
+}
+
+check_lines() {
+	local lines
+
+	# What the patches change in C files and headers of the kernel's core.
+	lines=$(cat "$ROOT"/patches/*.patch | awk '
+		/^\+\+\+ b\// { core = $2 ~ /^b\/(block|mm|fs|include|io_uring)\/.*\.[ch]$/; next }
+		/^--- / { next }
+		core && /^[+-]/ { n++ }
+		END { print n + 0 }')
+	echo "$lines changed lines of C core"
+	[ "$lines" -le 60 ]
+}
+
+find_toolchain
+need_tools shellcheck=shellcheck perl=perl
+venv=$("$ROOT/setup/venv.sh")
+"$ROOT/setup/overlay.sh"
+
+rustfmt=$(command -v "$(dirname "$RUSTC")/rustfmt" || command -v rustfmt || true)
+if ! "$rustfmt" --version > /dev/null 2>&1; then
+	[ -z "$(available rustfmt-web)" ] || install_packages rustfmt-web
+	rustfmt=$(command -v rustfmt) || die "no rustfmt" "rustup component add rustfmt, or apt-get install rustfmt-web"
+fi
+report rustfmt check_rustfmt
+
+# clippy reads what rustc wrote, so it must be of the same version.
+clippy=$(dirname "$RUSTC")/clippy-driver
+if [ ! -x "$clippy" ] && [ "$RUSTC" = /usr/bin/rustc ] && can_install; then
+	install_packages "$([ -n "$(available rust-web-clippy)" ] && echo rust-web-clippy || echo rust-clippy)"
+fi
+if [ -x "$clippy" ]; then
+	STEP_NAME="building with clippy" step 120 "$BUILD/log/clippy.log" build_clippy
+	report clippy check_clippy
+else
+	skipped=$((skipped + 1))
+	echo "skip clippy: no clippy-driver beside $RUSTC"
+fi
+report checkpatch check_checkpatch
+report shellcheck check_shellcheck
+report ruff check_ruff
+report "$(check_lines) (at most 60)" check_lines
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

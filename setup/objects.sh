@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# With the option off, the overlay must not change what it touches: builds the
+# objects of the touched C files, and of those that use the touched parts of
+# touched headers, from the pristine tree and from the overlaid one, for x86
+# and byte by byte. Line numbers would differ, so WARN() has none here.
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+
+objects=(block/bio.o block/fops.o mm/filemap.o fs/read_write.o fs/aio.o fs/fs-writeback.o fs/buffer.o
+	fs/iomap/buffered-io.o fs/iomap/ioend.o fs/xfs/xfs_file.o fs/ext4/file.o io_uring/rw.o)
+
+# A tree of links: the user's own tree must not be written to, and may be in use.
+farm() {
+	rm -rf "$BUILD/pristine"
+	cp -rs "$src" "$BUILD/pristine"
+	rm -rf "$BUILD/pristine/.git"
+	make -s -C "$BUILD/pristine" mrproper
+}
+
+build() {
+	local tree=$1 out=$2
+
+	mkdir -p "$out"
+	(cd "$ROOT/guest/config" && cat base.config x86.config) | sed '/CONFIG_RUST=y/d' > "$out/wanted.config"
+	make -C "$tree" O="$out" ARCH=x86_64 "${KMAKE[@]}" KCONFIG_ALLCONFIG="$out/wanted.config" allnoconfig
+	make -C "$tree" O="$out" ARCH=x86_64 "${KMAKE[@]}" -j"$JOBS" prepare
+	make -C "$tree" O="$out" ARCH=x86_64 "${KMAKE[@]}" -j"$JOBS" "${objects[@]}"
+}
+
+find_toolchain
+src=$("$ROOT/setup/kernel-source.sh")
+log=$BUILD/log/objects.log
+[ "$(cat "$BUILD/pristine/.farm-of" 2> /dev/null)" = "$src" ] || {
+	STEP_NAME="linking the pristine source" step 10 "$log" farm
+	echo "$src" > "$BUILD/pristine/.farm-of"
+}
+STEP_NAME="building objects of the pristine tree" step 90 "$log" build "$BUILD/pristine" "$BUILD/objects-pristine"
+STEP_NAME="building objects with the option off" step 90 "$log" build "$BUILD/linux" "$BUILD/objects-off"
+
+failed=0
+for object in "${objects[@]}"; do
+	if cmp "$BUILD/objects-pristine/$object" "$BUILD/objects-off/$object"; then
+		echo "ok $object is the pristine one"
+	else
+		echo "not ok $object"
+		failed=$((failed + 1))
+	fi
+done
+echo "$((${#objects[@]} - failed)) passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]

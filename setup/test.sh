@@ -1,0 +1,129 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# make test: every test, and one line "N passed, N failed, N skipped" at the end.
+# A test that fails does not keep the others from running.
+#
+# usage: test.sh [PART...], of: check host um x86 objects (default: all)
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+
+passed=0
+failed=0
+skipped=0
+parts=("$@")
+[ $# -gt 0 ] || parts=(check host um objects x86)
+for part in "${parts[@]}"; do
+	case $part in
+	check | host | um | x86 | objects) ;;
+	*) die "no part $part of the tests" "use check, host, um, objects or x86, or nothing for all" ;;
+	esac
+done
+
+# count LOG: adds up what a runner says of itself in LOG.
+count() {
+	local p f s
+
+	read -r p f s < <(awk '
+		# cargo test
+		/^test result:/ { p += $4; f += $6; s += $8 }
+		# kunit.py
+		/Testing complete. Ran [0-9]+ tests/ {
+			for (i = 1; i < NF; i++) {
+				if ($i == "passed:") p += $(i + 1)
+				if ($i == "failed:" || $i == "crashed:" || $i == "errors:") f += $(i + 1)
+				if ($i == "skipped:") s += $(i + 1)
+			}
+		}
+		# our own scripts
+		/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { p += $1; f += $3; s += $5 }
+		END { print p + 0, f + 0, s + 0 }' "$1")
+	passed=$((passed + p))
+	failed=$((failed + f))
+	skipped=$((skipped + s))
+	echo "    $p passed, $f failed, $s skipped"
+	[ "$f" -gt 0 ] || [ "$p" -gt 0 ]
+}
+
+# run NAME COMMAND...: runs a set of tests, counts them, and shows what failed.
+run() {
+	local name=$1 log rc=0 before=$failed start
+	shift
+
+	log=$BUILD/log/test-$(printf '%s' "$name" | tr -c 'A-Za-z0-9\n' '-').log
+	start=$(date +%s)
+	echo "== $name"
+	"$@" > "$log" 2>&1 < /dev/null || rc=$?
+	count "$log" || { [ $rc -ne 0 ] || rc=125; }
+	grep -E '^skip |\[SKIPPED\]' "$log" | sed 's/^/    /' || true
+	if [ $rc -ne 0 ]; then
+		# A runner that died counts as one failure, or it would count as none.
+		[ "$failed" -gt "$before" ] || failed=$((failed + 1))
+		grep -E -A 3 '^not ok|^error|FAILED|panicked' "$log" | head -n 30 || true
+		tail -n 5 "$log"
+		echo "    failed with status $rc; next: read $log"
+	fi
+	echo "    $(($(date +%s) - start)) s"
+}
+
+# The C code fails this test, so the test can fail: it hangs the offline.
+stock_fails_hotunplug() {
+	"$ROOT/kunit/kunit.sh" x86 c-kunit 'bio_task' > "$BUILD/log/stock-hotunplug.log" 2>&1 || true
+	sed 's/Testing complete/stock:/' "$BUILD/log/stock-hotunplug.log"
+	if grep -q 'PASSED.*bio_task_context' "$BUILD/log/stock-hotunplug.log" &&
+		grep -q 'the offline waits for bios that wait for it' "$BUILD/log/stock-hotunplug.log"; then
+		echo "ok upstream's C code parks bios until the CPU is dead"
+		echo "1 passed, 0 failed, 0 skipped"
+	else
+		echo "not ok upstream's C code should have failed bio_task_hotunplug"
+		echo "0 passed, 1 failed, 0 skipped"
+		return 1
+	fi
+}
+
+host_tests() {
+	cd "$ROOT/host"
+	CARGO_TARGET_DIR=$BUILD/host "$CARGO" test --release --locked
+}
+
+# Built first and in the open: a kernel that does not build fails all of its tests.
+build() {
+	"$ROOT/setup/kernel.sh" "$@" > /dev/null && return
+	failed=$((failed + 1))
+	return 1
+}
+
+start=$(date +%s)
+need_space "$CACHE" 12
+find_toolchain
+mkdir -p "$BUILD/log"
+"$ROOT/setup/overlay.sh"
+
+for part in "${parts[@]}"; do
+	case $part in
+	check) run "style" "$ROOT/setup/check.sh" ;;
+	host) run "pure parts on the host" host_tests ;;
+	um)
+		if build um rust-kunit; then
+			run "KUnit on UML" "$ROOT/kunit/kunit.sh" um rust-kunit
+			run "guest on UML, Rust" "$ROOT/setup/guest-test.sh" um rust-kunit
+		fi
+		;;
+	objects) run "objects with the option off" "$ROOT/setup/objects.sh" ;;
+	x86)
+		if build x86 rust-kunit; then
+			run "KUnit on QEMU, 4 CPUs" "$ROOT/kunit/kunit.sh" x86 rust-kunit
+			run "guest on QEMU, Rust" "$ROOT/setup/guest-test.sh" x86 rust-kunit
+		fi
+		if build x86 c-kunit; then
+			run "KUnit on QEMU, option off" stock_fails_hotunplug
+			run "guest on QEMU, option off" "$ROOT/setup/guest-test.sh" x86 c-kunit
+		fi
+		;;
+	esac
+done
+
+took=$(($(date +%s) - start))
+echo "took $((took / 60)) min $((took % 60)) s"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
