@@ -10,6 +10,7 @@
 # shellcheck source=/dev/null
 . ./env
 
+# shellcheck disable=SC2153 # of ./env
 case $MODE in
 buffered) mode="--direct=0" ;;
 dontcache) mode="--direct=0 --uncached=1" ;;
@@ -48,4 +49,4 @@ sampler=$!
 # shellcheck disable=SC2086 # options
 fio --name="$WORKLOAD" $mode "$@" --output-format=json --output=fio.json || exit 1
 kill $sampler
-[ ! -e $stats ] || cat $stats > stats
+[ ! -e "${stats:?}" ] || cat "$stats" > counters

@@ -83,7 +83,7 @@ def run_cell(args, workload, mode):
         "peak_dirty_mb": max(dirty + writeback for dirty, writeback, _ in samples) * PAGE / 1e6,
         "peak_file_mb": max(pages for _, _, pages in samples) * PAGE / 1e6,
         "room_mib": int((scratch / "room").read_text()),
-        "counters": dict(line.split() for line in (scratch / "stats").read_text().splitlines()),
+        "counters": dict(line.split() for line in (scratch / "counters").read_text().splitlines()),
     }
     return cell | {"faults": faults(cell)}
 

@@ -56,14 +56,17 @@ check_clippy() {
 }
 
 check_checkpatch() {
-	local file rc=0 ignore=FILE_PATH_CHANGES,COMMIT_MESSAGE
+	# EMBEDDED_FILENAME: the name of a Kconfig file, in the line that sources it.
+	# UNDOCUMENTED_SETUP: looks for the documentation in the same patch only.
+	local file rc=0
+	local ignore=FILE_PATH_CHANGES,COMMIT_MESSAGE,EMBEDDED_FILENAME,UNDOCUMENTED_SETUP
 
 	cd "$BUILD/linux"
 	for file in "$ROOT"/patches/*.patch; do
 		perl scripts/checkpatch.pl --strict --no-signoff --terse --no-summary --ignore "$ignore" "$file" || rc=1
 	done
 	for file in $(tracked 'block/*.c' 'mm/*.c' 'rust/helpers/*.c' 'include/*.h' 'guest/*.c'); do
-		perl scripts/checkpatch.pl --strict --terse --no-summary -f "$ROOT/$file" || rc=1
+		perl scripts/checkpatch.pl --strict --terse --no-summary --ignore "$ignore" -f "$ROOT/$file" || rc=1
 	done
 	return $rc
 }
@@ -72,7 +75,7 @@ check_shellcheck() {
 	local files
 
 	mapfile -t files < <(tracked '*.sh' guest/init .ci/run)
-	(cd "$ROOT" && shellcheck -x -P SCRIPTDIR "${files[@]}")
+	(cd "$ROOT" && shellcheck -x -P SCRIPTDIR -P guest "${files[@]}")
 }
 
 check_ruff() {

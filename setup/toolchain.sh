@@ -163,7 +163,9 @@ find_toolchain() {
 	local rustc src major best_rustc='' best_src='' best_major=''
 
 	need_tools make=make gcc=gcc flex=flex bison=bison bc=bc cpio=cpio ccache=ccache rsync=rsync \
-		git=git xz=xz-utils /usr/include/libelf.h=libelf-dev /usr/include/openssl/ssl.h=libssl-dev
+		git=git xz=xz-utils perl=perl python3=python3 /usr/include/stdio.h=libc6-dev \
+		/usr/include/libelf.h=libelf-dev /usr/include/openssl/ssl.h=libssl-dev \
+		/etc/ssl/certs/ca-certificates.crt=ca-certificates
 
 	[ -n "$(rustcs)" ] || install_rustc
 	[ -n "$(clang_majors)" ] || install_clang

@@ -165,7 +165,11 @@ fn check(bug: Bug) {
         // The workqueue serves what is pending, sooner or later, and nothing else.
         cpu.run_if_pending();
         let done = cpu.running.lock().unwrap();
-        assert_eq!(*done, (0..NODES).collect::<Vec<_>>(), "each once, oldest first");
+        assert_eq!(
+            *done,
+            (0..NODES).collect::<Vec<_>>(),
+            "each once, oldest first"
+        );
     });
 }
 

@@ -103,10 +103,7 @@ pub fn drain<S: Stack>(stack: &S, mut complete: impl FnMut(S::Node)) -> usize {
     nr
 }
 
-#[cfg_attr(
-    CONFIG_DONTCACHE_RUST_KUNIT_TEST,
-    macros::kunit_tests(dontcache_batch)
-)]
+#[cfg_attr(CONFIG_DONTCACHE_RUST_KUNIT_TEST, macros::kunit_tests(dontcache_batch))]
 #[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
 mod tests {
     use super::*;
