@@ -3,7 +3,7 @@
 # make test: every test, and one line "N passed, N failed, N skipped" at the end.
 # A test that fails does not keep the others from running.
 #
-# usage: test.sh [PART...], of: check host um x86 objects (default: all)
+# usage: test.sh [PART...], of: check front host um objects x86 (default: all)
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -12,11 +12,11 @@ passed=0
 failed=0
 skipped=0
 parts=("$@")
-[ $# -gt 0 ] || parts=(check host um objects x86)
+[ $# -gt 0 ] || parts=(check front host um objects x86)
 for part in "${parts[@]}"; do
 	case $part in
-	check | host | um | x86 | objects) ;;
-	*) die "no part $part of the tests" "use check, host, um, objects or x86, or nothing for all" ;;
+	check | front | host | um | objects | x86) ;;
+	*) die "no part $part of the tests" "use check, front, host, um, objects or x86, or nothing for all" ;;
 	esac
 done
 
@@ -102,6 +102,7 @@ mkdir -p "$BUILD/log"
 for part in "${parts[@]}"; do
 	case $part in
 	check) run "style" "$ROOT/setup/check.sh" ;;
+	front) run "bad input at the front door" "$ROOT/setup/front-test.sh" ;;
 	host) run "pure parts on the host" host_tests ;;
 	um)
 		if build um rust-kunit; then

@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Bad input at the front door: one clear error with what to do next, an exit
+# status that is not 0, and nothing changed, neither the user's tree nor ours.
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+passed=0
+failed=0
+skipped=0
+src=$("$ROOT/setup/kernel-source.sh")
+tmp=$(mktemp -d)
+trap 'umount "$tmp/small" 2> /dev/null; rm -rf "$tmp"' EXIT
+export DONTCACHE_BUILD=$tmp/build
+
+# refuses NAME TEXT COMMAND...: COMMAND fails, says TEXT and what to do next,
+# and leaves no kernel tree behind.
+refuses() {
+	local name=$1 text=$2 output rc=0
+	shift 2
+
+	output=$("$@" 2>&1 < /dev/null) || rc=$?
+	if [ $rc -ne 0 ] && [ ! -e "$tmp/build/linux" ] && [[ $output == *"$text"* ]] &&
+		{ [[ $output == *next:* ]] || [[ $output == *usage:* ]]; }; then
+		passed=$((passed + 1))
+		echo "ok $name"
+	else
+		failed=$((failed + 1))
+		printf 'not ok %s: status %s, output:\n%s\n' "$name" "$rc" "$output"
+	fi
+}
+
+# state: what is in the source, by names, sizes and times.
+state() {
+	find "$1" -printf '%P %s %T@\n' | sort | sha256sum
+}
+
+before=$(state "$src")
+cd "$ROOT"
+
+refuses "no such tree" "is not a directory" env KERNEL_SRC="$tmp/none" make demo
+mkdir "$tmp/empty"
+refuses "not a kernel tree" "is not a kernel tree" env KERNEL_SRC="$tmp/empty" make demo
+
+cp -rs "$src" "$tmp/old"
+rm "$tmp/old/Makefile"
+sed 's/^PATCHLEVEL = 3/PATCHLEVEL = 2/' "$src/Makefile" > "$tmp/old/Makefile"
+refuses "another release" "is Linux 7.2" env KERNEL_SRC="$tmp/old" make demo
+refuses "another release, make test" "is Linux 7.2" env KERNEL_SRC="$tmp/old" make test TESTS=host
+
+cp "$src/Makefile" "$tmp/old/Makefile"
+rm "$tmp/old/block/bio.c"
+sed 's/bio_complete_batch/bio_batch/g' "$src/block/bio.c" > "$tmp/old/block/bio.c"
+changed=$(state "$tmp/old")
+refuses "patch that does not apply" "does not apply" env KERNEL_SRC="$tmp/old" make demo
+refuses "patch that does not apply, make apply" "does not apply" env KERNEL_SRC="$tmp/old" make apply
+refuses "tree untouched by that" "does not apply" env KERNEL_SRC="$tmp/old" setup/overlay.sh
+[ "$changed" = "$(state "$tmp/old")" ] || { failed=$((failed + 1)); echo "not ok the user's tree was changed"; }
+
+refuses "unknown policy" "invalid choice" make demo POLICY=eager
+refuses "unknown mode" "is not one of" make demo MODES=buffered,turbo
+refuses "unknown workload" "is not one of" make demo WORKLOADS=sleep
+refuses "unknown tests" "no part nothing" make test TESTS=nothing
+refuses "unknown architecture" "no architecture" setup/kernel.sh vax rust
+refuses "unknown engine" "no engine" setup/kernel.sh um steam
+
+# Without the right to install, what is missing is named with its package.
+mkdir "$tmp/bin"
+for tool in bash env make awk sed grep dirname basename tr nproc id mkdir df cat date sort head seq gcc python3 git \
+	flex bison bc cpio ccache rsync xz perl rustc cut cmp sha256sum; do
+	ln -s "$(command -v $tool || echo /usr/bin/$tool)" "$tmp/bin/"
+done
+refuses "missing clang" "no clang" env PATH="$tmp/bin" DONTCACHE_NO_INSTALL=1 RUSTC="${RUSTC:-/usr/bin/rustc}" \
+	setup/kernel.sh um rust
+rm "$tmp/bin/flex"
+refuses "missing flex" "missing packages: flex" env PATH="$tmp/bin" DONTCACHE_NO_INSTALL=1 setup/kernel.sh um rust
+refuses "wrong rustc" "is not a rustc" env RUSTC=/bin/true DONTCACHE_NO_INSTALL=1 setup/kernel.sh um rust
+
+mkdir "$tmp/small"
+if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64M tmpfs "$tmp/small" 2> /dev/null; then
+	refuses "full disk" "GiB are needed" env DONTCACHE_BUILD="$tmp/small/build" make demo
+	refuses "full disk, make apply" "GiB are needed" env DONTCACHE_BUILD="$tmp/small/build" make apply
+else
+	skipped=$((skipped + 1))
+	echo "skip full disk: a small filesystem needs root"
+fi
+
+if [ "$before" = "$(state "$src")" ]; then
+	passed=$((passed + 1))
+	echo "ok the kernel source is as it was"
+else
+	failed=$((failed + 1))
+	echo "not ok the kernel source was changed"
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
