@@ -14,7 +14,7 @@ show() {
 
 	[ -f "$object" ] || die "no $object" "make test TESTS=x86 builds it"
 	echo "== $1: $3"
-	"llvm-objdump-$CLANG_MAJOR" -dr --no-show-raw-insn --disassemble-symbols="$3" "$object" |
+	"llvm-objdump$LLVM_SUFFIX" -dr --no-show-raw-insn --disassemble-symbols="$3" "$object" |
 		awk -F '\t' '
 			/R_X86_64/ { if ($0 ~ /PLT32|PC32/) { sub(/.*R_X86_64_[A-Z0-9]*[ \t]*/, ""); print "         -> " $0 }; next }
 			/^ *[0-9a-f]+:/ && $2 !~ /^nop/ { printf "  %3d  %s %s\n", ++n, $2, $3 }
@@ -24,7 +24,7 @@ show() {
 show "C" x86-c-kunit/block/bio.o __bio_complete_in_task
 show "Rust, shim" x86-rust-kunit/block/bio.o __bio_complete_in_task
 show "Rust, entry point" x86-rust-kunit/block/bio_task.o bio_task_enqueue
-for helper in $("llvm-objdump-$CLANG_MAJOR" -dr --disassemble-symbols=bio_task_enqueue \
+for helper in $("llvm-objdump$LLVM_SUFFIX" -dr --disassemble-symbols=bio_task_enqueue \
 	"$BUILD/x86-rust-kunit/block/bio_task.o" | grep -o 'rust_helper_[a-z0-9_]*' | sort -u); do
 	show "Rust, helper" x86-rust-kunit/rust/helpers/helpers.o "$helper"
 done

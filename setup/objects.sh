@@ -32,9 +32,9 @@ build() {
 
 # unline OBJECT OUT: __initcall__kmod_bio__539_2218_init_bio4 loses its 2218.
 unline() {
-	"llvm-nm-$CLANG_MAJOR" -j "$1" |
+	"llvm-nm$LLVM_SUFFIX" -j "$1" |
 		sed -n 's/^\(__initcall__[a-z0-9_]*__[0-9]*_\)[0-9]*\(_.*\)$/& \1\2/p' > "$2.syms"
-	"llvm-objcopy-$CLANG_MAJOR" --redefine-syms="$2.syms" "$1" "$2"
+	"llvm-objcopy$LLVM_SUFFIX" --redefine-syms="$2.syms" "$1" "$2"
 }
 
 find_toolchain

@@ -6,7 +6,8 @@
 #
 #   KMAKE[]     arguments of the kernel's make
 #   RUSTC       >= 1.85, with the source of its library in RUST_LIB_SRC
-#   CLANG_MAJOR >= 17; that of rustc's LLVM where there is a choice
+#   LLVM_SUFFIX of clang and its tools, such as -19, or nothing; LLVM >= 17,
+#               and of the same major as rustc's where there is a choice
 #   CARGO       for the host tests
 
 MIN_RUSTC=1.85.0
@@ -84,13 +85,20 @@ llvm_of_rustc() {
 	"$1" -vV 2> /dev/null | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p'
 }
 
-clang_majors() {
-	local major
+clang_major() {
+	"$1" --version 2> /dev/null | sed -n 's/.*clang version \([0-9]*\).*/\1/p'
+}
 
-	for major in $(seq 30 -1 "$MIN_LLVM"); do
-		have "clang-$major" && have "ld.lld-$major" && have "llvm-ar-$major" && echo "$major"
+# Prints "major suffix" of each usable LLVM, the plain names first.
+llvms() {
+	local suffix major
+
+	for suffix in '' $(seq -f -%g 30 -1 "$MIN_LLVM"); do
+		if have "clang$suffix" && have "ld.lld$suffix" && have "llvm-ar$suffix" && have "llvm-objcopy$suffix"; then
+			major=$(clang_major "clang$suffix")
+			[ "${major:-0}" -lt "$MIN_LLVM" ] || printf '%s %s\n' "$major" "$suffix"
+		fi
 	done
-	return 0
 }
 
 # Prints "rustc libsrc" of each usable rustc, the one that was asked for first.
@@ -160,7 +168,7 @@ find_cargo() {
 }
 
 find_toolchain() {
-	local rustc src major best_rustc='' best_src='' best_major=''
+	local rustc src major suffix best_rustc='' best_src='' best_major='' best_suffix=''
 
 	need_tools make=make gcc=gcc flex=flex bison=bison bc=bc cpio=cpio ccache=ccache rsync=rsync \
 		git=git xz=xz-utils perl=perl python3=python3 /usr/include/stdio.h=libc6-dev \
@@ -168,21 +176,22 @@ find_toolchain() {
 		/etc/ssl/certs/ca-certificates.crt=ca-certificates
 
 	[ -n "$(rustcs)" ] || install_rustc
-	[ -n "$(clang_majors)" ] || install_clang
+	[ -n "$(llvms)" ] || install_clang
 	while read -r rustc src; do
-		for major in $(clang_majors); do
+		while read -r major suffix; do
 			# With equal majors C and Rust share one code generator, and helpers can be inlined.
 			if [ -z "$best_rustc" ] || { [ "$major" = "$(llvm_of_rustc "$rustc")" ] &&
 				[ "$best_major" != "$(llvm_of_rustc "$best_rustc")" ]; }; then
-				best_rustc=$rustc best_src=$src best_major=$major
+				best_rustc=$rustc best_src=$src best_major=$major best_suffix=$suffix
 			fi
-		done
+		done < <(llvms)
 	done < <(rustcs)
-	RUSTC=$best_rustc RUST_LIB_SRC=$best_src CLANG_MAJOR=$best_major
+	RUSTC=$best_rustc RUST_LIB_SRC=$best_src LLVM_SUFFIX=$best_suffix
 	[ -n "$RUSTC" ] || die "no usable pair of rustc and clang" "read $CACHE/log/apt-install.log"
 
-	LIBCLANG_PATH=$("llvm-config-$CLANG_MAJOR" --libdir 2> /dev/null || echo "/usr/lib/llvm-$CLANG_MAJOR/lib")
-	export LIBCLANG_PATH
+	# bindgen loads a libclang of its own choice unless told.
+	LIBCLANG_PATH=$("llvm-config$LLVM_SUFFIX" --libdir 2> /dev/null || echo "/usr/lib/llvm$LLVM_SUFFIX/lib")
+	[ ! -d "$LIBCLANG_PATH" ] || export LIBCLANG_PATH
 	find_cargo
 	if ! BINDGEN=$(find_bindgen); then
 		STEP_NAME="building bindgen $NEW_BINDGEN" step 60 "$CACHE/log/bindgen.log" \
@@ -191,7 +200,7 @@ find_toolchain() {
 	fi
 
 	# shellcheck disable=SC2034 # for who sources this
-	KMAKE=(LLVM="-$CLANG_MAJOR" CC="ccache clang-$CLANG_MAJOR"
+	KMAKE=(LLVM="${LLVM_SUFFIX:-1}" CC="ccache clang$LLVM_SUFFIX"
 		RUSTC="$RUSTC" HOSTRUSTC="$RUSTC" RUSTDOC="$(dirname "$RUSTC")/rustdoc"
 		RUST_LIB_SRC="$RUST_LIB_SRC" BINDGEN="$BINDGEN"
 		KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=dontcache KBUILD_BUILD_HOST=rust LOCALVERSION=)
