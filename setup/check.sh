@@ -42,7 +42,7 @@ build_clippy() {
 	local out=$BUILD/clippy make
 
 	mkdir -p "$out"
-	(cd "$ROOT/guest/config" && cat base.config um.config rust-kunit.config) > "$out/wanted.config"
+	(cd "$ROOT/guest/config" && cat base.config um.config smp.config rust-kunit.config) > "$out/wanted.config"
 	make=(make -C "$BUILD/linux" O="$out" ARCH=um "${KMAKE[@]}" CLIPPY=1 CLIPPY_DRIVER="$clippy")
 	"${make[@]}" KCONFIG_ALLCONFIG="$out/wanted.config" allnoconfig
 	# Warnings are printed when a file is built, and only then.

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # Builds one guest kernel from $BUILD/linux and prints the file to boot.
 #
-# usage: kernel.sh um|x86 ENGINE
+# usage: kernel.sh um|virtual|x86 ENGINE
 #
-# ENGINE is rust (lean, for the demo), rust-kunit or c-kunit. The configuration
-# is allnoconfig with guest/config/base.config, that of the architecture and
-# that of the engine; "um rust" is built in $BUILD/um-rust, and so on.
+# "virtual" is UML with one CPU and a time that moves only when all wait. ENGINE
+# is rust or c (lean, to measure), rust-kunit or c-kunit (to test). The
+# configuration is allnoconfig with the fragments of guest/config/ for both;
+# "um rust" is built in $BUILD/um-rust, and so on.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -14,11 +15,12 @@
 arch=${1:-}
 engine=${2:-}
 case $arch in
-um) karch=um image=linux target=linux seconds=300 ;;
-x86) karch=x86_64 image=arch/x86/boot/bzImage target=bzImage seconds=600 ;;
-*) die "no architecture $arch" "use um or x86" ;;
+um) karch=um image=linux target=linux seconds=300 configs=(base um smp) ;;
+virtual) karch=um image=linux target=linux seconds=300 configs=(base um virtual) ;;
+x86) karch=x86_64 image=arch/x86/boot/bzImage target=bzImage seconds=600 configs=(base x86 smp) ;;
+*) die "no architecture $arch" "use um, virtual or x86" ;;
 esac
-[ -f "$ROOT/guest/config/$engine.config" ] || die "no engine $engine" "use rust, rust-kunit or c-kunit"
+[ -f "$ROOT/guest/config/$engine.config" ] || die "no engine $engine" "use rust, c, rust-kunit or c-kunit"
 name=$arch-$engine
 out=$BUILD/$name
 
@@ -26,7 +28,7 @@ configure() {
 	local wanted absent=
 
 	mkdir -p "$out"
-	(cd "$ROOT/guest/config" && cat base.config "$arch.config" "$engine.config") > "$out/wanted.config"
+	(cd "$ROOT/guest/config" && cat "${configs[@]/%/.config}" "$engine.config") > "$out/wanted.config"
 	if [ -f "$out/.config" ] && cmp -s "$out/wanted.config" "$out/built.config" &&
 		[ ! "$BUILD/linux/mm/Kconfig.dontcache" -nt "$out/.config" ]; then
 		return

@@ -24,7 +24,7 @@ build() {
 	local tree=$1 out=$2
 
 	mkdir -p "$out"
-	(cd "$ROOT/guest/config" && cat base.config x86.config) > "$out/wanted.config"
+	(cd "$ROOT/guest/config" && cat base.config x86.config smp.config) > "$out/wanted.config"
 	make -C "$tree" O="$out" ARCH=x86_64 "${KMAKE[@]}" KCONFIG_ALLCONFIG="$out/wanted.config" allnoconfig
 	make -C "$tree" O="$out" ARCH=x86_64 "${KMAKE[@]}" -j"$JOBS" prepare
 	make -C "$tree" O="$out" ARCH=x86_64 "${KMAKE[@]}" -j"$JOBS" "${objects[@]}"
