@@ -89,7 +89,7 @@ impl Batch {
     #[inline]
     pub unsafe fn enqueue(&self, bio: NonNull<bindings::bio>) {
         // INVARIANT: `bio` is finished and given to us by the safety requirement.
-        if batch::push(self, bio) {
+        if batch::push(&Chain(self), bio) {
             let this = self.0.get();
 
             // Refused only if the work is pending already, then that run takes the bio. The pool
@@ -104,7 +104,7 @@ impl Batch {
     ///
     /// Context: task, may sleep. One caller at a time, on any CPU.
     fn run(&self) {
-        let nr = batch::drain(self, |bio| {
+        let nr = batch::drain(&Chain(self), |bio| {
             // SAFETY: By the type invariants the bio is finished, ours, and has a `bi_end_io`.
             unsafe {
                 if let Some(end_io) = (*bio.as_ptr()).bi_end_io {
@@ -141,13 +141,18 @@ impl Batch {
     }
 }
 
-// Only `enqueue()` and `run()` use these, which own the bios that they pass.
-impl Stack for Batch {
+/// The chain of a batch, as the list in [`batch`] sees it.
+///
+/// Private, since its methods trust their caller to own the bios that it passes: `enqueue()` owns
+/// the one that it pushes, and a drain those that it took.
+struct Chain<'a>(&'a Batch);
+
+impl Stack for Chain<'_> {
     type Node = NonNull<bindings::bio>;
 
     #[inline]
     fn peek(&self) -> Option<Self::Node> {
-        NonNull::new(self.head().load(Relaxed))
+        NonNull::new(self.0.head().load(Relaxed))
     }
 
     #[inline]
@@ -156,7 +161,7 @@ impl Stack for Batch {
         old: Option<Self::Node>,
         new: Self::Node,
     ) -> core::result::Result<(), Option<Self::Node>> {
-        match self.head().cmpxchg(as_ptr(old), new.as_ptr(), Release) {
+        match self.0.head().cmpxchg(as_ptr(old), new.as_ptr(), Release) {
             Ok(_) => Ok(()),
             Err(now) => Err(NonNull::new(now)),
         }
@@ -165,18 +170,18 @@ impl Stack for Batch {
     #[inline]
     fn take(&self) -> Option<Self::Node> {
         // INVARIANT: Null is an empty chain.
-        NonNull::new(self.head().xchg(ptr::null_mut(), Acquire))
+        NonNull::new(self.0.head().xchg(ptr::null_mut(), Acquire))
     }
 
     #[inline]
     fn next(&self, bio: Self::Node) -> Option<Self::Node> {
-        // SAFETY: The batch owns `bio`, and a chain ends in null, by the type invariants.
+        // SAFETY: The caller owns `bio`, and a chain ends in null by the invariants of `Batch`.
         NonNull::new(unsafe { (*bio.as_ptr()).bi_next })
     }
 
     #[inline]
     fn set_next(&self, bio: Self::Node, next: Option<Self::Node>) {
-        // SAFETY: The batch owns `bio`.
+        // SAFETY: The caller owns `bio`.
         unsafe { (*bio.as_ptr()).bi_next = as_ptr(next) };
     }
 }
