@@ -164,11 +164,13 @@ def plot(cells, args):
             bars = axis.bar(places, heights, width=0.19, color=colors[mode], label=mode)
             axis.bar_label(bars, fmt="%.3g", fontsize=7)
         axis.set_yscale(scale)
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter("")
         axis.margins(y=0.15)
         axis.set_ylabel(label)
         axis.set_xticks(
             [place + 0.1 * (len(args.modes) - 1) for place in range(len(args.workloads))],
-            [WORKLOADS[workload] for workload in args.workloads],
+            [WORKLOADS[workload].replace(", ", "\n", 1) for workload in args.workloads],
         )
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(ncols=len(args.modes), frameon=False, loc="upper right")

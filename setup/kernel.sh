@@ -29,6 +29,11 @@ configure() {
 
 	mkdir -p "$out"
 	(cd "$ROOT/guest/config" && cat "${configs[@]/%/.config}" "$engine.config") > "$out/wanted.config"
+	# With one code generator for both, atomics and the like cost Rust no call. Not for UML.
+	if [[ $arch = x86 && $engine = rust* ]] &&
+		[ "$(clang_major "clang$LLVM_SUFFIX")" = "$(llvm_of_rustc "$RUSTC")" ]; then
+		echo CONFIG_RUST_INLINE_HELPERS=y >> "$out/wanted.config"
+	fi
 	if [ -f "$out/.config" ] && cmp -s "$out/wanted.config" "$out/built.config" &&
 		[ ! "$BUILD/linux/mm/Kconfig.dontcache" -nt "$out/.config" ]; then
 		return
