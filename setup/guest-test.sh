@@ -18,12 +18,12 @@ mkdir -p "$scratch"
 cp "$("$ROOT/setup/fio.sh")" "$scratch/fio"
 case $arch in
 um)
-	printf 'ENGINE=%s\nDISK=nullb\n' "${engine%-kunit}" > "$scratch/env"
+	printf 'ENGINE=%s\nDISK=nullb\n' "${engine%-*}" > "$scratch/env"
 	"$ROOT/guest/uml.sh" "$BUILD/um-$engine/linux" "$scratch" 300 "$ROOT/guest/functional.sh" \
 		ncpus=2 kunit.enable=0 || rc=$?
 	;;
 x86)
-	printf 'ENGINE=%s\nDISK=/dev/nvme0n1\n' "${engine%-kunit}" > "$scratch/env"
+	printf 'ENGINE=%s\nDISK=/dev/nvme0n1\n' "${engine%-*}" > "$scratch/env"
 	"$ROOT/guest/qemu.sh" "$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" 900 \
 		"$ROOT/guest/functional.sh" kunit.enable=0 || rc=$?
 	;;

@@ -5,7 +5,7 @@
 # usage: kernel.sh um|virtual|x86 ENGINE
 #
 # "virtual" is UML with one CPU and a time that moves only when all wait. ENGINE
-# is rust or c (lean, to measure), rust-kunit or c-kunit (to test). The
+# is rust or c (lean, to measure), rust-kunit, c-kunit or rust-debug (to test). The
 # configuration is allnoconfig with the fragments of guest/config/ for both;
 # "um rust" is built in $BUILD/um-rust, and so on.
 
@@ -20,7 +20,7 @@ virtual) karch=um image=linux target=linux seconds=300 configs=(base um virtual)
 x86) karch=x86_64 image=arch/x86/boot/bzImage target=bzImage seconds=600 configs=(base x86 smp) ;;
 *) die "no architecture $arch" "use um, virtual or x86" ;;
 esac
-[ -f "$ROOT/guest/config/$engine.config" ] || die "no engine $engine" "use rust, c, rust-kunit or c-kunit"
+[ -f "$ROOT/guest/config/$engine.config" ] || die "no engine $engine" "use rust, c, rust-kunit, c-kunit or rust-debug"
 name=$arch-$engine
 out=$BUILD/$name
 

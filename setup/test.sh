@@ -3,7 +3,8 @@
 # make test: every test, and one line "N passed, N failed, N skipped" at the end.
 # A test that fails does not keep the others from running.
 #
-# usage: test.sh [PART...], of: check front host um objects x86 (default: all)
+# usage: test.sh [PART...], of: check front host um objects x86 (these by default),
+# and debug (x86 with lockdep and KASAN, 20 minutes more)
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -15,8 +16,8 @@ parts=("$@")
 [ $# -gt 0 ] || parts=(check front host um objects x86)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | host | um | objects | x86) ;;
-	*) die "no part $part of the tests" "use check, front, host, um, objects or x86, or nothing for all" ;;
+	check | front | host | um | objects | x86 | debug) ;;
+	*) die "no part $part of the tests" "use check, front, host, um, objects, x86 or debug" ;;
 	esac
 done
 
@@ -111,6 +112,12 @@ for part in "${parts[@]}"; do
 		fi
 		;;
 	objects) run "objects with the option off" "$ROOT/setup/objects.sh" ;;
+	debug)
+		if build x86 rust-debug; then
+			run "KUnit on QEMU, lockdep and KASAN" "$ROOT/kunit/kunit.sh" x86 rust-debug
+			run "guest on QEMU, lockdep and KASAN" "$ROOT/setup/guest-test.sh" x86 rust-debug
+		fi
+		;;
 	x86)
 		if build x86 rust-kunit; then
 			run "KUnit on QEMU, 4 CPUs" "$ROOT/kunit/kunit.sh" x86 rust-kunit
