@@ -17,7 +17,7 @@ show() {
 	"llvm-objdump$LLVM_SUFFIX" -dr --no-show-raw-insn --disassemble-symbols="$3" "$object" |
 		awk -F '\t' '
 			/R_X86_64/ { if ($0 ~ /PLT32|PC32/) { sub(/.*R_X86_64_[A-Z0-9]*[ \t]*/, ""); print "         -> " $0 }; next }
-			/^ *[0-9a-f]+:/ && $2 !~ /^nop/ { printf "  %3d  %s %s\n", ++n, $2, $3 }
+			/^ *[0-9a-f]+:/ && $2 !~ /^(nop|lock$)/ { printf "  %3d  %s %s\n", ++n, $2, $3 }
 			END { printf "  %d instructions in all\n", n }'
 }
 
