@@ -8,12 +8,9 @@
 #
 # The same contract as that of uml.sh; CPUS and MEMORY (default 4, 1G) too.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../setup/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/guest.sh"
 
-kernel=$1
-scratch=$2
-seconds=$3
-script=$4
+prepare "${@:1:4}"
 shift 4
 
 command -v qemu-system-x86_64 > /dev/null || {
@@ -21,12 +18,6 @@ command -v qemu-system-x86_64 > /dev/null || {
 	need_tools qemu-system-x86_64=qemu-system-x86
 }
 venv=$("$ROOT/setup/venv.sh")
-mkdir -p "$scratch"
-scratch=$(cd "$scratch" && pwd)
-rm -f "$scratch/status" "$scratch/log" "$scratch/disk"
-cp "$script" "$scratch/run"
-cp "$ROOT/guest/lib.sh" "$scratch/"
-cp "$("$ROOT/guest/tools.sh")" "$scratch/io"
 truncate -s 512M "$scratch/disk"
 cat > "$scratch/start" <<-'EOS'
 	cd "$(dirname "$0")" || exit 1
@@ -49,9 +40,4 @@ PATH=$venv/bin:$PATH timeout --foreground -k 5 "$seconds" "$venv/bin/vng" --disa
 	--qemu-opts="-drive file=$scratch/disk,format=raw,cache=unsafe,if=none,id=nvm -device nvme,serial=dontcache,drive=nvm" \
 	--run "$kernel" -- sh "$scratch/start" > "$scratch/console" 2>&1 < /dev/null || rc=$?
 rm -f "$scratch/disk"
-if [ -s "$scratch/status" ]; then
-	exit "$(cat "$scratch/status")"
-fi
-tail -n 20 "$scratch/console" >&2
-[ "$rc" -ne 124 ] || { say "the guest was not done after $seconds s"; exit 124; }
-die "the guest stopped without a status" "read $scratch/console and $scratch/log"
+finish $rc
