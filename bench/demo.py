@@ -20,7 +20,7 @@ MODES = ["buffered", "dontcache", "direct", "lazy"]
 WORKLOADS = {
     "seqwrite": "sequential write, 1 MiB",
     "writers": "4 writers, a file each, 1 MiB",
-    "randwrite": "random write, 4 KiB, 8 writers",
+    "randwrite": "random overwrite, 4 KiB, 8 writers",
     "seqread": "sequential read, 1 MiB",
 }
 # What the device can do: 8 requests of at most 128 KiB in 2 ms.
@@ -106,6 +106,8 @@ def faults(cell):
     uncached = cell["mode"] in ("dontcache", "lazy") and cell["workload"] != "seqread"
     if uncached != (asked > 0):
         found.append(f"{asked} uncached writes")
+    if uncached and cell["workload"] == "randwrite" and cell["counters"]["bios"] == "0":
+        found.append("no bio was completed by the worker")
     return found
 
 
@@ -138,6 +140,11 @@ def print_table(cells, args):
             cell = next(c for c in cells if (c["workload"], c["mode"]) == (workload, mode))
             row = "".join(f"{cell[key]:13.{digits}f}" for _, key, digits in COLUMNS)
             print(f"  {mode:9}{row}" + "".join(f"  ! {fault}" for fault in cell["faults"]))
+    total = {key: sum(int(c["counters"][key]) for c in cells) for key in cells[0]["counters"]}
+    print(
+        "\nRust decided {start} starts, {skip} skips and {kick} kicks of writeback, and completed"
+        " {bios} bios in {runs} runs of the worker".format(**total)
+    )
 
 
 def plot(cells, args):
