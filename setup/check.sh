@@ -74,7 +74,7 @@ check_checkpatch() {
 check_shellcheck() {
 	local files
 
-	mapfile -t files < <(tracked '*.sh' guest/init .ci/run)
+	mapfile -t files < <(tracked '*.sh' guest/init kunit/bin .ci/run)
 	(cd "$ROOT" && shellcheck -x -P SCRIPTDIR -P guest "${files[@]}")
 }
 
