@@ -7,8 +7,8 @@
 io=$BUILD/io
 if [ ! -x "$io" ] || [ "$ROOT/guest/io.c" -nt "$io" ]; then
 	mkdir -p "$BUILD"
-	cc -O2 -Wall -Wextra -static -o "$io.tmp" "$ROOT/guest/io.c" ||
+	cc -O2 -Wall -Wextra -static -o "$io.$$" "$ROOT/guest/io.c" ||
 		die "guest/io.c does not compile" "install a C compiler with its static library (Debian: gcc libc6-dev)"
-	mv "$io.tmp" "$io"
+	mv "$io.$$" "$io"
 fi
 echo "$io"
