@@ -1,0 +1,92 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh
+# The first and only program of the guest in which bench/count.py counts. Says
+# "window NUMBER NAME WRITES-WANTED WRITES-DONE PAGES-LEFT" for each of them, and
+# how many bios the Rust engine says it deferred.
+
+PATH=/bin
+export PATH
+# Init must not end before the machine does, that is a panic.
+trap './io poweroff' EXIT
+
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+exec > /dev/console 2>&1
+mount -t debugfs debugfs /sys/kernel/debug
+mount -t configfs configfs /sys/kernel/config
+mount -t tmpfs tmpfs /mnt
+mkdir /mnt/fs
+
+. ./lib.sh
+
+nullb nullb0 512 blocksize=4096
+nullb nullb1 64 blocksize=4096
+mkfs.xfs -q -f -m uuid=00000000-0000-4000-8000-000000000001 /dev/nullb0 || exit 1
+mount /dev/nullb0 /mnt/fs || exit 1
+# Overwrites of what was written before: XFS completes others in a worker of its own.
+dd if=/dev/zero of=/mnt/fs/file bs=1M count=64 oflag=direct status=none || exit 1
+dd if=/dev/zero of=/dev/nullb1 bs=1M count=64 oflag=direct status=none || exit 1
+sync
+
+# No fork in it, and nothing if there are no counters.
+bios() {
+	[ ! -e "${stats:?}" ] || while read -r key value; do
+		[ "$key" != bios ] || echo "$1 $value"
+	done < "$stats"
+}
+
+# Of the kernel's command line.
+offset=${offset:-0}
+number=0
+# window NAME FLAGS FILE BLOCK NR STRIDE STEP each|end
+window() {
+	title=$1
+	shift
+	number=$((number + 1))
+	drop_caches
+	# What is slow the first time: the slabs, the flusher's thread, the nodes of the tree.
+	./io count 0 "$offset" "$@" > /mnt/warm || exit 1
+	drop_caches
+	bios "before $number"
+	./io count "$number" "$offset" "$@" > /mnt/counted || {
+		cat /mnt/counted
+		exit 1
+	}
+	bios "after $number"
+	echo "window $number $title $4 $(cat /mnt/counted)"
+}
+
+uncached=0x80
+# A worker run for each bio.
+single() {
+	window "single$2" "$1" /mnt/fs/file 4096 2000 1 1 each
+}
+# Many bios a run. Every second page, so that none are merged, and all over the
+# file: 1000003 is prime.
+batch() {
+	window "batch$2" "$1" /mnt/fs/file 4096 4096 2 1000003 end
+}
+# Many pages a bio.
+stream() {
+	window "stream$2" "$1" /mnt/fs/file 1048576 64 1 1 end
+}
+
+policy=/proc/sys/vm/dontcache_policy
+[ ! -e "$policy" ] || echo kick > "$policy"
+single "$uncached" ""
+batch "$uncached" ""
+stream "$uncached" ""
+window bdev "$uncached" /dev/nullb1 4096 4096 2 1000003 end
+batch 0 -buffered
+stream 0 -buffered
+if [ -e "$policy" ]; then
+	for name in lazy flush; do
+		echo "$name" > "$policy"
+		single "$uncached" "-$name"
+		batch "$uncached" "-$name"
+		stream "$uncached" "-$name"
+	done
+fi
+echo "all windows"
