@@ -2,23 +2,34 @@
 # The front door. Everything is done by the scripts of setup/, guest/, kunit/
 # and bench/; `make help` lists what there is.
 
-OUT ?= build/demo
-DEMO_ARGS := $(if $(POLICY),--policy $(POLICY)) $(if $(MODES),--modes $(MODES)) \
-	$(if $(WORKLOADS),--workloads $(WORKLOADS)) $(if $(SEED),--seed $(SEED))
+BENCH_ARGS := $(if $(INSTRUMENT),--instruments $(INSTRUMENT)) $(if $(MODEL),--models $(MODEL)) \
+	$(if $(MODES),--modes $(MODES)) $(if $(WORKLOADS),--workloads $(WORKLOADS)) \
+	$(if $(REPETITIONS),--repetitions $(REPETITIONS)) $(if $(VARIATIONS),--variations $(VARIATIONS)) $(if $(SEED),--seed $(SEED))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check kernel apply instructions clean distclean
+.PHONY: help demo test bench bench-full bench-compare check kernel apply instructions clean distclean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  KERNEL_SRC=DIR   a Linux 7.3 tree of your own (only read); else one is downloaded"
 	@echo "  RUSTC= RUST_LIB_SRC= BINDGEN= CARGO=   instead of what is found"
 	@echo "  DONTCACHE_CACHE=DIR DONTCACHE_BUILD=DIR JOBS=N   where and how to build"
 	@echo "  demo: POLICY=flush|lazy|kick MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
+	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n"
 
 demo: ## build, boot, and compare four modes of I/O on XFS (15 min, then 4)
-	@setup/demo.sh $(abspath $(OUT)) $(DEMO_ARGS)
+	@setup/demo.sh $(abspath $(or $(OUT),build/demo)) "$(POLICY)" "$(MODES)" "$(WORKLOADS)" \
+		$(if $(SEED),--seed $(SEED))
+
+bench: ## the lab: which engine and which policy is better at what (15 min)
+	@setup/bench.sh $(abspath $(or $(OUT),build/bench)) $(BENCH_ARGS)
+
+bench-full: ## the lab with all devices, modes and workloads, in real time too (hours)
+	@setup/bench.sh $(abspath $(or $(OUT),build/bench-full)) --full $(BENCH_ARGS)
+
+bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
+	@python3 bench/lab.py compare $(if $(MARGIN),--margin $(MARGIN)) "$(A)" "$(B)"
 
 test: ## every test: host, KUnit, guests on UML and QEMU, objects (40 min)
 	@setup/test.sh $(TESTS)

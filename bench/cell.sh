@@ -1,65 +1,140 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# One cell of the demo: one workload in one mode, in a guest of its own, so that
-# no cell inherits another's cache, dirty pages or allocator. Sets up an
-# NVMe-like device, and leaves fio.json and samples in the scratch directory.
+# One cell of the lab: one workload in one mode, in a guest of its own, so that no
+# cell inherits another's cache, dirty pages or allocator. Leaves what it counted
+# in the scratch directory, for bench/guests.py.
 #
-# $scratch/env sets MODE, WORKLOAD, SIZE_MIB (of the file) and DEVICE_MIB.
+# $scratch/env sets MODEL (attributes of null_blk), DEVICE_MIB, DEVICE (the device
+# itself or empty), AGCOUNT, MEMCG, DIRTY and TEMPFILE (MiB), SYNC_MS,
+# WARM, TRACE; $scratch/prewrite
+# has a path and MiB a line, $scratch/files the files of all jobs.
 
 . ./lib.sh
 # shellcheck source=/dev/null
 . ./env
 
-# shellcheck disable=SC2153 # of ./env
-case $MODE in
-buffered) mode="--direct=0" ;;
-dontcache) mode="--direct=0 --uncached=1" ;;
-lazy) mode="--direct=0 --uncached=2" ;;
-direct) mode="--direct=1" ;;
-esac
+tracing=/sys/kernel/tracing
 
-# 8 requests of 128 KiB in flight, 2 ms each.
-nullb nullb0 "$DEVICE_MIB" completion_nsec=2000000 hw_queue_depth=8 max_sectors=256 blocksize=4096
-# The device keeps its data in the guest's memory, which has to be taken first:
-# what is left is the room for page cache, and stays the same.
-dd if=/dev/zero of=/dev/nullb0 bs=1M oflag=direct status=none 2> /dev/null
-mkfs.xfs -q -f /dev/nullb0 && mount /dev/nullb0 /mnt/fs || exit 1
-
-# io_uring would try not to sleep first, and what succeeds then is left to the flusher in every
-# policy. So writers are synchronous; where direct needs depth, there are more of them.
-fio() {
-	./fio --directory=/mnt/fs --ioengine=pvsync2 --clocksource=clock_gettime --randseed=1 --fallocate=none \
-		--lat_percentiles=1 --clat_percentiles=0 --group_reporting --invalidate=0 "$@"
+# snapshot NAME: all counters at one time.
+snapshot() {
+	mkdir "snap.$1"
+	cat /proc/vmstat > "snap.$1/vmstat"
+	cat /proc/stat > "snap.$1/stat"
+	cat /sys/block/nullb0/stat > "snap.$1/disk"
+	[ ! -e "${stats:?}" ] || cat "$stats" > "snap.$1/dontcache"
 }
 
-# prewrite FILES: what fio is to find, all of SIZE_MIB, by the names that fio gives its files.
-prewrite() {
-	file=0
-	while [ $file -lt "$1" ]; do
-		dd if=/dev/zero of="/mnt/fs/$WORKLOAD.$file.0" bs=1M count="$((SIZE_MIB / $1))" oflag=direct status=none
-		file=$((file + 1))
+# resident NAME: for each file, how many of its pages are cached.
+resident() {
+	while read -r path; do
+		if [ -b "$path" ]; then
+			size=$((1024 * 1048576))
+		else
+			size=$(command stat -c %s "$path")
+		fi
+		echo "$path $size $(./io cached "$path" 0 "$size")"
+	done < files > "resident.$1"
+}
+
+# What fio's processes have open, with flags, as soon as there is something.
+opened() {
+	tries=0
+	while [ $tries -lt 40 ]; do
+		for link in /proc/[0-9]*/fd/*; do
+			path=$(readlink "$link") || continue
+			case $path in
+			/mnt/fs/* | /dev/nullb0) ;;
+			*) continue ;;
+			esac
+			process=${link#/proc/}
+			process=${process%%/*}
+			flags=$(awk '$1 == "flags:" { print $2 }' "/proc/$process/fdinfo/${link##*/}" 2> /dev/null)
+			[ -z "$flags" ] || echo "$path $flags"
+		done >> opened
+		tries=$((tries + 1))
+		sleep 0.02
+		# Jobs open their files one after the other.
+		[ ! -s opened ] || [ $tries -lt 3 ] || break
 	done
 }
 
-case $WORKLOAD in
-seqwrite) set -- --rw=write --bs=1M --size="${SIZE_MIB}M" --end_fsync=1 ;;
-writers) set -- --rw=write --bs=1M --numjobs=4 --size="$((SIZE_MIB / 4))M" --end_fsync=1 ;;
-randwrite)
-	# Overwrites: XFS completes what it has to allocate in a worker of its own, ours has the rest.
-	set -- --rw=randwrite --bs=4k --numjobs=8 --size="$((SIZE_MIB / 8))M" --io_size=4M --end_fsync=1
-	prewrite 8
-	;;
-seqread)
-	set -- --rw=read --bs=1M --size="${SIZE_MIB}M"
-	prewrite 1
-	;;
-esac
+# The hard limit of the kernel follows a threshold down slowly, by 1/32 in 200 ms. Had it
+# seen the one of all the memory that is still free now, it would let writers dirty four
+# times of what they may, for most of a run.
+echo $((DIRTY << 20)) > /proc/sys/vm/dirty_bytes
+echo $((DIRTY << 19)) > /proc/sys/vm/dirty_background_bytes
+
+# shellcheck disable=SC2086 # attributes
+nullb nullb0 "$DEVICE_MIB" $MODEL
+# The device keeps its data in the guest's memory, which has to be taken first:
+# what is left is the room for page cache, and stays the same.
+dd if=/dev/zero of=/dev/nullb0 bs=1M oflag=direct status=none 2> /dev/null
+if [ -z "$DEVICE" ]; then
+	mkfs.xfs -q -f -m uuid=6ba7b810-9dad-11d1-80b4-00c04fd430c8 -d "agcount=$AGCOUNT" /dev/nullb0 &&
+		mount /dev/nullb0 /mnt/fs || exit 1
+	while read -r path; do
+		mkdir -p "${path%/*}"
+	done < files
+fi
+while read -r path mib; do
+	dd if=/dev/zero of="$path" bs=1M count="$mib" oflag=direct status=none || exit 1
+done < prewrite
 
 drop_caches
 awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo > room
+if [ "$WARM" = 1 ]; then
+	while read -r path; do
+		cat "$path" > /dev/null
+	done < files
+fi
+if [ "$TEMPFILE" -gt 0 ]; then
+	# All of it is to wait for its age, and for nothing else.
+	echo $((4 * TEMPFILE << 20)) > /proc/sys/vm/dirty_bytes
+	echo $((2 * TEMPFILE << 20)) > /proc/sys/vm/dirty_background_bytes
+	dd if=/dev/zero of=/mnt/fs/tempfile bs=1M count="$TEMPFILE" status=none
+fi
+
+if [ "$TRACE" = 1 ]; then
+	mount -t tracefs tracefs $tracing 2> /dev/null
+	echo 8192 > $tracing/buffer_size_kb
+	for event in writeback_start writeback_written writeback_single_inode; do
+		echo 1 > $tracing/events/writeback/$event/enable
+	done
+fi
+if [ "$MEMCG" -gt 0 ]; then
+	mount -t cgroup2 cgroup2 /sys/fs/cgroup || exit 1
+	echo "+memory +io" > /sys/fs/cgroup/cgroup.subtree_control
+	mkdir /sys/fs/cgroup/lab
+	echo "${MEMCG}M" > /sys/fs/cgroup/lab/memory.max
+fi
+
+syncs=
 ./io sample 25 > samples &
 sampler=$!
-# shellcheck disable=SC2086 # options
-fio --name="$WORKLOAD" $mode "$@" --output-format=json --output=fio.json || exit 1
+opened &
+if [ "$SYNC_MS" -gt 0 ]; then
+	# After the ramp of the stream.
+	(sleep 2 && exec ./io syncs "$SYNC_MS" > syncs.ns) &
+	syncs=$!
+fi
+snapshot before
+(
+	[ "$MEMCG" = 0 ] || sh -c 'echo $PPID' > /sys/fs/cgroup/lab/cgroup.procs
+	exec ./fio job.fio --output-format=json --output=fio.json
+) || exit 1
+[ -z "$syncs" ] || kill "$syncs"
+snapshot after
+# The worker drops what it drops.
+sleep 1
+snapshot later
+resident later
 kill $sampler
-[ ! -e "${stats:?}" ] || cat "$stats" > counters
+if [ "$TRACE" = 1 ]; then
+	echo 0 > $tracing/tracing_on
+	cat $tracing/trace > trace
+	cat $tracing/per_cpu/cpu*/stats > trace.stats
+fi
+sync
+sleep 1
+resident synced
+snapshot synced

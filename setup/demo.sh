@@ -1,21 +1,31 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# make demo: from a fresh machine to the table and the plot.
+# make demo: the lab in small, on one kernel: four modes of I/O on four workloads,
+# in real time, each once.
 #
-# usage: demo.sh OUTDIR [OPTION OF bench/demo.py...]
+# usage: demo.sh OUTDIR POLICY MODES WORKLOADS [OPTION OF bench/lab.py run...]
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-. "$ROOT/setup/toolchain.sh"
 
 out=$1
-shift
+policy=${2:-kick}
+modes=${3:-buffered,dontcache,direct,lazy}
+workloads=${4:-seqwrite,writers,randwrite,seqread}
+shift 4
 
-# A wrong option is to be heard of now, and not after the build.
-python3 "$ROOT/bench/demo.py" --kernel x --fio x --out x --check-options "$@"
-need_space "$CACHE" 12
-need_tools mkfs.xfs=xfsprogs setpriv=util-linux
-"$ROOT/setup/overlay.sh"
-kernel=$("$ROOT/setup/kernel.sh" um rust)
-fio=$("$ROOT/setup/fio.sh")
-venv=$("$ROOT/setup/venv.sh")
-exec "$venv/bin/python" "$ROOT/bench/demo.py" --kernel "$kernel" --fio "$fio" --out "$out" "$@"
+case $policy in
+flush | lazy | kick) ;;
+*) die "invalid choice of a policy: $policy" "use flush, lazy or kick" ;;
+esac
+# The lab has a name for each pair of a kernel and a mode; ours is the kernel here.
+names=
+for mode in ${modes//,/ }; do
+	case $mode in
+	buffered | direct) names+=,r$mode ;;
+	dontcache) names+=,$policy ;;
+	lazy) names+=,lazyflag ;;
+	*) die "mode $mode is not one of buffered, dontcache, direct, lazy" "give some of them as MODES=a,b" ;;
+	esac
+done
+exec "$ROOT/setup/bench.sh" "$out" --instruments smp --repetitions 1 \
+	--modes "${names#,}" --workloads "$workloads" "$@"

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boots a UML guest for one cell and turns what it left into figures."""
+
+import dataclasses
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+from models import DEVICE_MIB, DIRTY_MIB, MEMORY_MIB, MODELS, MODES
+from workloads import WORKLOADS, files, job_file
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = 4096
+SECTOR = 512
+SECONDS = 240
+VARIATION_KIB = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One measurement: what is run, on what, and the how-manieth time.
+
+    A repetition in virtual time is the same again. A variation has some pages of memory
+    more, which no figure should depend on; where one does, that is how far chance goes.
+    """
+
+    instrument: str
+    model: str
+    workload: str
+    mode: str
+    repetition: int = 0
+    variation: int = 0
+
+    def __str__(self):
+        number = f"{self.repetition}.{self.variation}"
+        return f"{self.instrument} {self.model} {self.workload} {self.mode} {number}"
+
+    @property
+    def path(self):
+        """A name for its directory."""
+        return str(self).replace(" ", "-")
+
+
+def name_of(figures):
+    """What a cell has in common with its repetitions."""
+    return figures["workload"], figures["mode"], figures["variation"]
+
+
+class CellError(RuntimeError):
+    """A guest that did not do what it was told."""
+
+
+def prepare(cell, scratch, fio, seed):
+    """Writes what bench/cell.sh wants to find in its scratch directory."""
+    workload = WORKLOADS[cell.workload]
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    shutil.copy(fio, scratch / "fio")
+    env = {
+        "MODEL": MODELS[cell.model].attributes(),
+        "DEVICE_MIB": DEVICE_MIB,
+        "DEVICE": "/dev/nullb0" if workload.device else "",
+        "AGCOUNT": workload.agcount,
+        "MEMCG": workload.memcg,
+        "DIRTY": DIRTY_MIB,
+        "TEMPFILE": workload.tempfile,
+        "SYNC_MS": workload.syncs,
+        "WARM": int(workload.warm),
+        # Costs no time where CPU work costs none.
+        "TRACE": int(cell.instrument == "virtual"),
+    }
+    lines = (f"{key}={shlex.quote(str(value))}" for key, value in env.items())
+    (scratch / "env").write_text("\n".join(lines) + "\n")
+    (scratch / "job.fio").write_text(job_file(cell.workload, MODES[cell.mode], seed))
+    every = [path for role in workload.roles for path in files(cell.workload, role)]
+    (scratch / "files").write_text("".join(f"{path}\n" for path in every))
+    (scratch / "prewrite").write_text(
+        "".join(
+            f"{path} {workload.prewrite[role.name]}\n"
+            for role in workload.roles
+            if role.name in workload.prewrite
+            for path in files(cell.workload, role)
+        )
+    )
+
+
+def run(cell, kernels, fio, out, seed):
+    """Runs a cell and returns its figures, or raises CellError."""
+    scratch = out / "cells" / cell.path
+    mode = MODES[cell.mode]
+    prepare(cell, scratch, fio, seed)
+    kernel = kernels[cell.instrument, mode.kernel]
+    command = [ROOT / "guest/uml.sh", kernel, scratch, str(SECONDS), ROOT / "bench/cell.sh"]
+    command.append(f"mem={MEMORY_MIB * 1024 + cell.variation * VARIATION_KIB}K")
+    # Where a process is mapped decides how many pages of tables it takes, and so when reclaim begins.
+    command.append("norandmaps")
+    command.append("time-travel=inf-cpu" if cell.instrument == "virtual" else "ncpus=2")
+    if mode.policy:
+        command.append(f"dontcache.policy={mode.policy}")
+    done = subprocess.run(
+        command, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    if done.returncode:
+        log = scratch / "log"
+        tail = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+        raise CellError(f"{cell} failed (status {done.returncode})\n{done.stderr}{tail}")
+    try:
+        figures = collect(cell, scratch)
+    except (KeyError, ValueError, IndexError, OSError) as error:
+        raise CellError(f"{cell} left something unreadable: {error!r}") from error
+    # A large run would leave gigabytes.
+    for name in ("fio", "io", "trace"):
+        (scratch / name).unlink(missing_ok=True)
+    return figures
+
+
+def keyed(path):
+    """A file of names and numbers."""
+    return {key: int(value) for key, value in map(str.split, path.read_text().splitlines())}
+
+
+def snapshot(scratch, name):
+    """The counters that bench/cell.sh saw at one time."""
+    where = scratch / f"snap.{name}"
+    vm = keyed(where / "vmstat")
+    disk = [int(field) for field in (where / "disk").read_text().split()]
+    cpu = [int(field) for field in (where / "stat").read_text().split("\n")[0].split()[1:]]
+    switches = re.search(r"^ctxt (\d+)$", (where / "stat").read_text(), re.MULTILINE)
+    ours = where / "dontcache"
+    return {
+        "written_pages": vm["nr_written"],
+        "device_read": disk[2] * SECTOR,
+        "device_written": disk[6] * SECTOR,
+        "device_reads": disk[0],
+        "device_writes": disk[4],
+        "device_busy_ms": disk[9],
+        # User, nice, system, irq and softirq, in hundredths of a second.
+        "cpu_ms": 10 * (cpu[0] + cpu[1] + cpu[2] + cpu[5] + cpu[6]),
+        "switches": int(switches.group(1)),
+        **({f"rust_{k}": v for k, v in keyed(ours).items()} if ours.exists() else {}),
+    }
+
+
+def residency(scratch, name):
+    """How many pages the files of all jobs have, and how many of them are cached."""
+    rows = [line.split() for line in (scratch / f"resident.{name}").read_text().splitlines()]
+    return {
+        "pages": sum((int(size) + PAGE - 1) // PAGE for _, size, _ in rows),
+        "cached": sum(int(cached) for _, _, cached in rows),
+    }
+
+
+def latency(histogram):
+    """What fio says of a latency, in ms."""
+    points = {float(key): value / 1e6 for key, value in histogram["percentile"].items()}
+    return {
+        "p50_ms": points[50],
+        "p99_ms": points[99],
+        "p999_ms": points[99.9],
+        "max_ms": histogram["max"] / 1e6,
+        "distribution": sorted(points.items()),
+    }
+
+
+def role_figures(role, jobs):
+    """The figures of a role, out of fio's."""
+    job = next(job for job in jobs if job["jobname"] == role.name)
+    io = job["write" if role.writes else "read"]
+    if job["error"]:
+        raise ValueError(f"fio says error {job['error']} of {role.name}")
+    return {
+        "mb_s": io["bw_bytes"] / 1e6,
+        "iops": io["iops"],
+        "bytes": io["io_bytes"],
+        "seconds": io["runtime"] / 1000,
+        **latency(io["lat_ns"]),
+    }
+
+
+def sync_figures(scratch):
+    """The latencies of sync(2), as those of a role."""
+    times = sorted(int(line) / 1e6 for line in (scratch / "syncs.ns").read_text().split())
+
+    def at(percent):
+        return times[min(len(times) - 1, int(len(times) * percent / 100))]
+
+    return {
+        "mb_s": None,
+        "iops": None,
+        "bytes": 0,
+        "p50_ms": at(50),
+        "p99_ms": at(99),
+        "p999_ms": at(99.9),
+        "max_ms": times[-1],
+        "distribution": [[percent, at(percent)] for percent in range(0, 100, 5)],
+    }
+
+
+def by_reason(scratch):
+    """Pages that the flusher wrote, by the reason it was given."""
+    stats = (scratch / "trace.stats").read_text()
+    if any(int(lost) for lost in re.findall(r"^overrun: (\d+)$", stats, re.MULTILINE)):
+        raise ValueError("the trace buffer was too small")
+    event = re.compile(r"^\s*(\S+)\s+\[.*?: (writeback_\w+): .*?(?:reason=(\w+)|wrote=(\d+))")
+    reason = {}
+    pages = {}
+    for line in (scratch / "trace").read_text(errors="replace").splitlines():
+        found = event.match(line)
+        if not found:
+            continue
+        task, name, why, wrote = found.groups()
+        if name == "writeback_start":
+            reason[task] = why
+        elif name == "writeback_written":
+            reason.pop(task, None)
+        elif int(wrote) > 0 and task in reason:
+            pages[reason[task]] = pages.get(reason[task], 0) + int(wrote)
+    return pages
+
+
+def collect(cell, scratch):
+    """All figures of a cell that ran."""
+    workload = WORKLOADS[cell.workload]
+    jobs = json.loads((scratch / "fio.json").read_text())["jobs"]
+    snaps = {name: snapshot(scratch, name) for name in ("before", "after", "later", "synced")}
+    samples = [
+        [int(number) for number in line.split()]
+        for line in (scratch / "samples").read_text().splitlines()
+        if len(line.split()) == 4
+    ]
+    opened = [line.split() for line in (scratch / "opened").read_text().splitlines()]
+    roles = {role.name: role_figures(role, jobs) for role in workload.roles}
+    if workload.syncs:
+        roles["sync(2)"] = sync_figures(scratch)
+    return {
+        **dataclasses.asdict(cell),
+        "room_mib": int((scratch / "room").read_text()),
+        "roles": roles,
+        "peak_dirty_mb": max(dirty + wb for dirty, wb, _, _ in samples) * PAGE / 1e6,
+        "peak_file_mb": max(pages for _, _, pages, _ in samples) * PAGE / 1e6,
+        "spent": {
+            name: {key: snaps[name][key] - snaps["before"][key] for key in snaps["before"]}
+            for name in ("after", "later", "synced")
+        },
+        "resident": {name: residency(scratch, name) for name in ("later", "synced")},
+        "by_reason": by_reason(scratch) if (scratch / "trace").exists() else None,
+        # Dirty, writeback and file pages, and ms since the first.
+        "samples": samples,
+        "opened": {path: flags for path, flags in opened},
+    }

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A run as tables of text: one for each workload and role, modes as rows."""
+
+from figures import FIGURES, by_mode, ratio, value
+from models import DIRTY_MIB, MODELS, MODES
+from source import SOURCE
+from workloads import WORKLOADS
+
+
+def rows_of(cells, workload, role):
+    """A list of (mode, {figure key: (value, ratio to the best other mode)})."""
+    modes = by_mode(cells, workload)
+    values = {
+        mode: {figure.key: value(found, figure, role) for figure in FIGURES}
+        for mode, found in modes.items()
+    }
+    rows = []
+    for mode in [mode for mode in MODES if mode in modes]:
+        row = {}
+        for figure in FIGURES:
+            this = values[mode][figure.key]
+            others = [
+                values[other][figure.key] and values[other][figure.key].median
+                for other in values
+                if other != mode
+            ]
+            row[figure.key] = this, ratio(this and this.median, others, figure)
+        rows.append((mode, row))
+    return rows
+
+
+def roles_of(cells, workload):
+    """The names of the roles that the cells of a workload report."""
+    return list(next(cell for cell in cells if cell["workload"] == workload)["roles"])
+
+
+def source_of(workload, role, mode, figure):
+    """The source document's (figure, ratio to its best other mode), or None."""
+    modes = SOURCE.get((workload, role), {})
+    this = modes.get(mode, {}).get(figure.key)
+    if this is None:
+        return None
+    others = [row.get(figure.key) for other, row in modes.items() if other != mode]
+    return this, ratio(this, others, figure)
+
+
+def number(amount, digits):
+    """A figure with as many digits as it deserves."""
+    if amount is None:
+        return "-"
+    return f"{amount:.{0 if abs(amount) >= 1000 else digits}f}"
+
+
+def times(part):
+    """A ratio."""
+    if part is None:
+        return ""
+    return f"x{part:.2f}" if 0.1 <= part < 10 else f"x{part:.2g}" if part < 10 else f"x{part:.0f}"
+
+
+def used(rows, first):
+    """The figures that have a value in some row; those of the whole cell for the FIRST role."""
+    return [
+        figure
+        for figure in FIGURES
+        if (first or figure.each_role) and any(row[figure.key][0] is not None for _, row in rows)
+    ]
+
+
+def header(run):
+    """What the figures of a run are of, as lines."""
+    cells = run["cells"]
+    rooms = sorted({cell["room_mib"] for cell in cells})
+    lines = [
+        f"instrument {run['instrument']}",
+        f"device {run['model']}: {MODELS[run['model']]}",
+        f"room for page cache {rooms[0]} to {rooms[-1]} MiB, of which {DIRTY_MIB} may be dirty",
+    ]
+    for engine, kernel in run["kernels"].items():
+        lines.append(
+            f"kernel {engine}: {kernel['release']}, configuration {kernel['config']},"
+            f" image {kernel['image']}"
+        )
+    if run["instrument"] == "virtual":
+        most = max(cell["variation"] for cell in cells) + 1
+        lines.append(
+            "virtual time, 1 CPU whose work costs nothing: policy, queueing and footprint;"
+            + (f" medians of {most} variations" if most > 1 else " one run, chance is not known")
+        )
+    else:
+        most = max(cell["repetition"] for cell in cells) + 1
+        lines.append(f"real time, 2 CPUs, medians of {most}: believe ratios, not figures")
+    lines.append(
+        "x: against the best other mode; latencies are total; dirty+wb and cache are peaks"
+    )
+    return lines
+
+
+def workload_table(cells, workload):
+    """The lines of a workload: a table for each role, what the source said, and faults."""
+    lines = []
+    for role in roles_of(cells, workload):
+        rows = rows_of(cells, workload, role)
+        columns = used(rows, role == roles_of(cells, workload)[0])
+        lines.append(f"{role:21}" + "".join(f"{figure.title:>9}{'':6}" for figure in columns))
+        for mode, row in rows:
+            text = f"  {MODES[mode].title:19}"
+            told = f"  {'':11}{'source':>8}"
+            for figure in columns:
+                this, part = row[figure.key]
+                text += f"{number(this and this.median, figure.digits):>9} {times(part):<5}"
+                said = source_of(workload, role, mode, figure)
+                told += (
+                    f"{number(said[0], figure.digits):>9} {times(said[1]):<5}" if said else " " * 15
+                )
+            lines.append(text.rstrip())
+            if told.split() != ["source"]:
+                lines.append(told.rstrip())
+    for mode, found in by_mode(cells, workload).items():
+        lines += [f"  ! {mode}: {fault}" for cell in found for fault in cell["faults"]]
+    return lines
+
+
+# Which engine is better: the same policy in C and Rust, and what ours make of it.
+PAIRS = [("kick", "c"), ("lazy", "c"), ("flush", "c"), ("rbuffered", "buffered")]
+
+
+def pair_lines(cells, workload):
+    """Throughput and tail of Rust over C, of pairs that ran in the same round."""
+    modes = by_mode(cells, workload)
+    lines = []
+    for ours, theirs in PAIRS:
+        if ours not in modes or theirs not in modes:
+            continue
+        rounds = {(cell["repetition"], cell["variation"]): cell for cell in modes[theirs]}
+        for role in roles_of(cells, workload):
+            parts = []
+            for figure in FIGURES:
+                if figure.key not in ("mb_s", "p99_ms", "p999_ms", "cpu_s"):
+                    continue
+                found = []
+                for cell in modes[ours]:
+                    other = rounds[cell["repetition"], cell["variation"]]
+                    pair = [value([one], figure, role) for one in (cell, other)]
+                    if all(pair) and pair[1].median > figure.floor:
+                        found.append(pair[0].median / pair[1].median)
+                if found:
+                    found.sort()
+                    middle = found[len(found) // 2]
+                    spread = f" ({found[0]:.2f} to {found[-1]:.2f})" if len(found) > 1 else ""
+                    parts.append(f"{figure.title} x{middle:.2f}{spread}")
+            if parts:
+                lines.append(f"  {ours}/{theirs} {role}: " + ", ".join(parts))
+    return lines
+
+
+# What a summary names the best modes of, and how near to the best is as good.
+SUMMARY = ("mb_s", "p999_ms", "peak_file_mb", "written", "resident")
+AS_GOOD = 0.02
+
+
+def best(rows, figure):
+    """The modes that are best in a figure."""
+    values = {
+        mode: max(row[figure.key][0].median, figure.least)
+        for mode, row in rows
+        if row[figure.key][0]
+    }
+    if not values:
+        return "-"
+    top = max(values.values()) if figure.better > 0 else min(values.values())
+    near = max(AS_GOOD * abs(top), figure.floor)
+    found = [mode for mode, amount in values.items() if abs(amount - top) <= near]
+    return "all" if len(found) == len(values) else " ".join(found)
+
+
+def summary(cells):
+    """Who is best at what: rows of texts, the first of them a head."""
+    figures = [figure for figure in FIGURES if figure.key in SUMMARY]
+    rows = [["best modes", "role", *(figure.title for figure in figures)]]
+    for workload in workloads_of(cells):
+        for number, role in enumerate(roles_of(cells, workload)):
+            rows.append(
+                [workload, role]
+                + [
+                    best(rows_of(cells, workload, role), figure)
+                    if figure.each_role or not number
+                    else ""
+                    for figure in figures
+                ]
+            )
+    return rows
+
+
+def columns(rows):
+    """Rows of texts as lines of equal columns."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def workloads_of(cells):
+    """The workloads that ran, in the order of the table."""
+    return [name for name in WORKLOADS if any(cell["workload"] == name for cell in cells)]
+
+
+def text(run):
+    """A run as text."""
+    lines = header(run)
+    for workload in workloads_of(run["cells"]):
+        lines += ["", f"{workload}: {WORKLOADS[workload].title}"]
+        lines += workload_table(run["cells"], workload)
+        lines += pair_lines(run["cells"], workload)
+    lines += ["", *columns(summary(run["cells"]))]
+    return "\n".join(lines)

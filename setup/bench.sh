@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# make bench: from a fresh machine to tables, plots and one page.
+#
+# usage: bench.sh OUTDIR [OPTION OF bench/lab.py run...]
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+
+out=$1
+shift
+
+# A wrong option is to be heard of now, and not after the builds.
+kernels=$(python3 "$ROOT/bench/lab.py" kernels "$@")
+need_space "$CACHE" 12
+need_tools mkfs.xfs=xfsprogs setpriv=util-linux
+"$ROOT/setup/overlay.sh"
+while read -r arch engine; do
+	"$ROOT/setup/kernel.sh" "$arch" "$engine" > /dev/null
+done <<< "$kernels"
+fio=$("$ROOT/setup/fio.sh")
+venv=$("$ROOT/setup/venv.sh")
+exec "$venv/bin/python" "$ROOT/bench/lab.py" run --build "$BUILD" --fio "$fio" --out "$out" "$@"
