@@ -60,6 +60,13 @@ refuses "tree untouched by that" "does not apply" env KERNEL_SRC="$tmp/old" setu
 refuses "unknown policy" "invalid choice" make demo POLICY=eager
 refuses "unknown mode" "is not one of" make demo MODES=buffered,turbo
 refuses "unknown workload" "is not one of" make demo WORKLOADS=sleep
+refuses "unknown instrument" "is not one of" make bench INSTRUMENT=stopwatch
+refuses "unknown device" "is not one of" make bench MODEL=tape
+refuses "unknown mode, make bench" "is not one of" make bench MODES=c,turbo
+refuses "no repetitions" "less than 1" make bench REPETITIONS=0
+refuses "nothing to compare" "No such file" make bench-compare A="$tmp/none" B="$tmp/none"
+echo '{}' > "$tmp/none.json"
+refuses "compare what is no run" "next: give a lab.json" make bench-compare A="$tmp/none.json" B="$tmp/none.json"
 refuses "unknown tests" "no part nothing" make test TESTS=nothing
 refuses "unknown architecture" "no architecture" setup/kernel.sh vax rust
 refuses "unknown engine" "no engine" setup/kernel.sh um steam

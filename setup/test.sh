@@ -3,7 +3,7 @@
 # make test: every test, and one line "N passed, N failed, N skipped" at the end.
 # A test that fails does not keep the others from running.
 #
-# usage: test.sh [PART...], of: check front host um objects x86 (these by default),
+# usage: test.sh [PART...], of: check front host um lab objects x86 (these by default),
 # and debug (x86 with lockdep and KASAN, 20 minutes more)
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -13,11 +13,11 @@ passed=0
 failed=0
 skipped=0
 parts=("$@")
-[ $# -gt 0 ] || parts=(check front host um objects x86)
+[ $# -gt 0 ] || parts=(check front host um lab objects x86)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | host | um | objects | x86 | debug) ;;
-	*) die "no part $part of the tests" "use check, front, host, um, objects, x86 or debug" ;;
+	check | front | host | um | lab | objects | x86 | debug) ;;
+	*) die "no part $part of the tests" "use check, front, host, um, lab, objects, x86 or debug" ;;
 	esac
 done
 
@@ -109,6 +109,11 @@ for part in "${parts[@]}"; do
 		if build um rust-kunit; then
 			run "KUnit on UML" "$ROOT/kunit/kunit.sh" um rust-kunit
 			run "guest on UML, Rust" "$ROOT/setup/guest-test.sh" um rust-kunit
+		fi
+		;;
+	lab)
+		if build virtual rust; then
+			run "the lab on itself" "$ROOT/setup/lab-test.sh"
 		fi
 		;;
 	objects) run "objects with the option off" "$ROOT/setup/objects.sh" ;;
