@@ -3,12 +3,11 @@
 
 from figures import FIGURES
 from models import MODES
-from source import SOURCE
 from tables import number, rows_of, source_of, times
 from workloads import WORKLOADS
 
 # A table of theirs: its title, our workload and role, its columns.
-WRITE = ("mb_s", "p50_ms", "p99_ms", "p999_ms", "peak_file_mb", "peak_dirty_mb")
+WRITE = ("mb_s", "p50_ms", "p99_ms", "p999_ms", "peak_dirty_mb", "peak_file_mb")
 SMALL = ("mb_s", "iops", "p999_ms")
 TABLES = [
     ("Sequential write", "seqwrite", "writer", WRITE),
@@ -67,9 +66,9 @@ def reproduce(result):
             if not cells:
                 continue
             title = f"{title} ({run['instrument']})"
-            theirs = "" if (workload, role) in SOURCE else "\nThe source has no figure.\n"
+            what = WORKLOADS[workload].title
             found.append(
-                f"{title}\n{'-' * len(title)}\n\n{WORKLOADS[workload].title}.\n{theirs}\n"
+                f"{title}\n{'-' * len(title)}\n\n{what[0].upper()}{what[1:]}.\n\n"
                 + table(cells, workload, role, keys)
             )
     return "\n\n".join(found)

@@ -14,6 +14,7 @@ shift
 kernels=$(python3 "$ROOT/bench/lab.py" kernels "$@")
 need_space "$CACHE" 12
 need_tools mkfs.xfs=xfsprogs setpriv=util-linux
+[[ $kernels != *x86* ]] || need_tools qemu-system-x86_64=qemu-system-x86 nm=binutils
 "$ROOT/setup/overlay.sh"
 while read -r arch engine; do
 	"$ROOT/setup/kernel.sh" "$arch" "$engine" > /dev/null
