@@ -36,25 +36,15 @@ resident() {
 	done < files > "resident.$1"
 }
 
-# What fio's processes have open, with flags, as soon as there is something.
+# What jobs have open, with flags, as soon as there is something.
 opened() {
 	tries=0
 	while [ $tries -lt 40 ]; do
-		for link in /proc/[0-9]*/fd/*; do
-			path=$(readlink "$link") || continue
-			case $path in
-			/mnt/fs/* | /dev/nullb0) ;;
-			*) continue ;;
-			esac
-			process=${link#/proc/}
-			process=${process%%/*}
-			flags=$(awk '$1 == "flags:" { print $2 }' "/proc/$process/fdinfo/${link##*/}" 2> /dev/null)
-			[ -z "$flags" ] || echo "$path $flags"
-		done >> opened
+		./io opened "${DEVICE:-/mnt/fs/}" >> open.files
 		tries=$((tries + 1))
 		sleep 0.02
-		# Jobs open their files one after the other.
-		[ ! -s opened ] || [ $tries -lt 3 ] || break
+		# They open their files one after the other.
+		[ ! -s open.files ] || [ $tries -lt 3 ] || break
 	done
 }
 

@@ -231,7 +231,7 @@ def collect(cell, scratch):
         for line in (scratch / "samples").read_text().splitlines()
         if len(line.split()) == 4
     ]
-    opened = [line.split() for line in (scratch / "opened").read_text().splitlines()]
+    opened = [line.split() for line in (scratch / "open.files").read_text().splitlines()]
     roles = {role.name: role_figures(role, jobs) for role in workload.roles}
     if workload.syncs:
         roles["sync(2)"] = sync_figures(scratch)

@@ -6,15 +6,26 @@ from workloads import WORKLOADS, files
 
 O_DIRECT = 0o40000
 PAGE = 4096
-# Of what the device can do, what direct I/O must reach for it to be the bottleneck.
+# Of what the device can do with what is asked of it at a time, what direct I/O must reach:
+# else something else is the bottleneck.
 BOTTLENECK = 0.5
+
+
+def requests(role, model):
+    """Requests to the device for one I/O of a role."""
+    block = {"1M": 1024, "64k": 64, "4k": 4}[role.options["bs"]]
+    return -(-block // model.request_kib)
 
 
 def reached(cell, role, model):
     """How much of what the device can do direct I/O of a role took."""
-    block = {"1M": 1024, "64k": 64, "4k": 4}[role.options["bs"]]
-    requests = -(-block // model.request_kib)
-    return cell["roles"][role.name]["iops"] * requests / model.iops
+    return cell["roles"][role.name]["iops"] * requests(role, model) / model.iops
+
+
+def offered(role, model):
+    """How many requests a role can have in flight, as a part of what the device takes."""
+    depth = role.options.get("iodepth", 1) * role.jobs * requests(role, model)
+    return min(1, depth / model.depth)
 
 
 def faults(cell):
@@ -78,6 +89,6 @@ def faults_among(cells):
         parts = [reached(cell, role, model) for role in workload.roles if role.follows]
         others = [cell["roles"][role.name]["mb_s"] for role in workload.roles if not role.follows]
         part = sum(parts) + sum(others) / model.mb_s
-        if part < BOTTLENECK:
+        if part < BOTTLENECK * min(1, sum(offered(role, model) for role in workload.roles)):
             found.append((cell, f"the device is busy with {part:.0%} of what it can do"))
     return found

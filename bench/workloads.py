@@ -71,7 +71,7 @@ READER = SYNC | {
     "bs": "4k",
     "size": f"{READER_MIB}M",
     "random_distribution": "zoned:90/1:10/99",
-    "thinktime": 300,
+    "thinktime": 1000,
 }
 
 WORKLOADS = {

@@ -8,6 +8,7 @@
  *        io cached FILE OFFSET LENGTH
  *        io sample MILLISECONDS
  *        io syncs MILLISECONDS
+ *        io opened PREFIX
  *        io count WINDOW OFFSET FLAGS FILE BLOCK NR STRIDE STEP each|end
  *        io poweroff
  *
@@ -18,6 +19,7 @@
  */
 
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -178,6 +180,40 @@ static void sample(long ms)
 		       (now_ns() - start) / 1000000);
 		usleep(ms * 1000);
 	}
+}
+
+/* Prints the path and the flags of open files whose path begins with PREFIX. */
+static int opened(const char *prefix)
+{
+	char path[64], target[4096], line[64];
+	struct dirent *pid, *fd;
+	DIR *proc = opendir("/proc"), *fds;
+
+	while (proc && (pid = readdir(proc))) {
+		snprintf(path, sizeof(path), "/proc/%.10s/fd", pid->d_name);
+		fds = pid->d_name[0] >= '0' && pid->d_name[0] <= '9' ? opendir(path) : NULL;
+		while (fds && (fd = readdir(fds))) {
+			ssize_t len = readlinkat(dirfd(fds), fd->d_name, target,
+						 sizeof(target) - 1);
+			FILE *info;
+
+			target[len < 0 ? 0 : len] = '\0';
+			if (strncmp(target, prefix, strlen(prefix)))
+				continue;
+			snprintf(path, sizeof(path), "/proc/%.10s/fdinfo/%.10s",
+				 pid->d_name, fd->d_name);
+			/* A process may be gone by now. */
+			info = fopen(path, "r");
+			while (info && fgets(line, sizeof(line), info))
+				if (!strncmp(line, "flags:", 6))
+					printf("%s %s", target, line + 6 + strspn(line + 6, " \t"));
+			if (info)
+				fclose(info);
+		}
+		if (fds)
+			closedir(fds);
+	}
+	return 0;
 }
 
 /* Prints how many ns sync() takes, with a pause after each, until it is killed. */
@@ -363,6 +399,8 @@ int main(int argc, char **argv)
 		syncs(strtol(argv[2], NULL, 0));
 	if (argc == 11 && !strcmp(argv[1], "count"))
 		return count(argv + 2);
+	if (argc == 3 && !strcmp(argv[1], "opened"))
+		return opened(argv[2]);
 	if (argc == 2 && !strcmp(argv[1], "poweroff")) {
 		sync();
 		reboot(RB_POWER_OFF);
