@@ -250,7 +250,7 @@ def command_run(args):
     result = {"format": FORMAT, "seed": args.seed, "fio": digest(args.fio), "runs": runs}
     if counts:
         result["count"] = counts
-    (args.out / "lab.json").write_text(json.dumps(result, indent=1) + "\n")
+    (args.out / "lab.json").write_text(json.dumps(result) + "\n")
     report(result, args.out)
     return verdict(result, args.out)
 
