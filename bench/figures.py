@@ -7,6 +7,8 @@ import typing
 
 from workloads import WORKLOADS
 
+PAGE = 4096
+
 
 @dataclasses.dataclass(frozen=True)
 class Figure:

@@ -10,6 +10,7 @@ from tables import (
     header,
     number,
     pair_lines,
+    reason_lines,
     roles_of,
     rows_of,
     source_of,
@@ -79,18 +80,9 @@ def table_html(cells, workload, role):
 
 
 def reasons_html(cells):
-    """Who wrote the pages of each mode, as the flusher was told why."""
-    lines = []
-    for cell in cells:
-        if not cell["by_reason"]:
-            continue
-        total = cell["spent"]["synced"]["written_pages"]
-        parts = [f"{why} {pages}" for why, pages in sorted(cell["by_reason"].items())]
-        parts.append(f"writers themselves {max(0, total - sum(cell['by_reason'].values()))}")
-        lines.append(f"{MODES[cell['mode']].title}: {', '.join(parts)}")
-    if not lines:
-        return ""
-    return "<p>Pages written, by reason:<small>" + "<br>".join(lines) + "</small></p>"
+    """Who wrote the pages of each mode."""
+    lines = [html.escape(line) for line in reason_lines(cells)]
+    return f"<p><small>{'<br>'.join(lines)}</small></p>" if lines else ""
 
 
 def section_html(cells, workload, svg, anchor):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A run as tables of text: one for each workload and role, modes as rows."""
 
-from figures import FIGURES, by_mode, ratio, value
+from figures import FIGURES, PAGE, asked, by_mode, ratio, value
 from models import DIRTY_MIB, MODELS, MODES
 from source import SOURCE
 from workloads import WORKLOADS
@@ -154,6 +154,27 @@ def pair_lines(cells, workload):
     return lines
 
 
+def reason_lines(cells):
+    """Pages written by the reason that the flusher was given, for each page asked for.
+
+    Where the ramp was not counted, nobody knows how many were asked for: parts of all.
+    """
+    lines = []
+    for cell in cells:
+        if not cell["by_reason"]:
+            continue
+        written = cell["spent"]["later"]["written_pages"]
+        pages = (asked(cell) or 0) / PAGE
+        parts = dict(sorted(cell["by_reason"].items()))
+        # fsync, and the range that a write starts itself.
+        parts["writers"] = max(0, written - sum(parts.values()))
+        parts = {why: number / (pages or written or 1) for why, number in parts.items()}
+        told = ", ".join(f"{why} {part:.2f}" for why, part in parts.items() if part >= 0.005)
+        unit = "page asked for" if pages else "page written"
+        lines.append(f"  {cell['mode']} wrote, per {unit}: {told}")
+    return lines
+
+
 # What a summary names the best modes of, and how near to the best is as good.
 SUMMARY = ("mb_s", "p999_ms", "peak_file_mb", "written", "resident")
 AS_GOOD = 0.02
@@ -213,5 +234,7 @@ def text(run):
         lines += ["", f"{workload}: {WORKLOADS[workload].title}"]
         lines += workload_table(run["cells"], workload)
         lines += pair_lines(run["cells"], workload)
+        mine = by_mode(run["cells"], workload)
+        lines += reason_lines([mine[mode][0] for mode in MODES if mode in mine])
     lines += ["", *columns(summary(run["cells"]))]
     return "\n".join(lines)
