@@ -33,7 +33,7 @@ CELL_SECONDS = {"virtual": 8, "smp": 11}
 DEFAULTS = {
     False: {
         "virtual": {"workloads": list(WORKLOADS), "modes": list(MODES)[:6]},
-        "smp": {"workloads": ["writers", "randwrite"], "modes": ["c", "kick", "lazy"]},
+        "smp": {"workloads": ["writers"], "modes": ["c", "kick", "flush", "lazy"]},
     },
     True: {
         instrument: {"workloads": list(WORKLOADS), "modes": list(MODES)} for instrument in BUILDS
