@@ -36,15 +36,14 @@ resident() {
 	done < files > "resident.$1"
 }
 
-# What jobs have open, with flags, as soon as there is something.
+# What jobs have open, with flags: until all files were seen, or for two seconds, since
+# jobs open theirs one after the other and some are soon over.
 opened() {
 	tries=0
-	while [ $tries -lt 40 ]; do
+	while [ $tries -lt 100 ] && [ "$(sort -u open.files | wc -l)" -lt "$(wc -l < files)" ]; do
 		./io opened "${DEVICE:-/mnt/fs/}" >> open.files
 		tries=$((tries + 1))
 		sleep 0.02
-		# They open their files one after the other.
-		[ ! -s open.files ] || [ $tries -lt 3 ] || break
 	done
 }
 
@@ -101,6 +100,7 @@ fi
 syncs=
 ./io sample 25 > samples &
 sampler=$!
+: > open.files
 opened &
 if [ "$SYNC_MS" -gt 0 ]; then
 	# After the ramp of the stream.
