@@ -162,9 +162,9 @@ def same(cells):
 
 
 def guests_at_a_time():
-    """As many as there are processors, and memory for their devices and files."""
-    pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(os.cpu_count(), pages // (MEMORY_MIB << 20)))
+    """As many as there are processors, and memory: /dev/shm has half of it."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(os.cpu_count(), total // 2 // (MEMORY_MIB << 20)))
 
 
 def digest(path):
