@@ -24,8 +24,8 @@ import sys
 from pathlib import Path
 
 from counttext import POLICY_WINDOWS, WINDOWS, report
-from icount import ROOT, Cpus, initramfs
-from vmlinux import Failure, Image, output_of, sizes
+from icount import Cpus
+from vmlinux import Failure, Image, sizes
 from windows import Counts, faults_of, figures, per, total_of
 
 SEEDS = (1, 2, 3)
@@ -52,13 +52,9 @@ def count_window(image, out, window):
 def measure(kernels, out, seeds=SEEDS):
     """Counts in `kernels`, which maps "c" and "rust" to the directories they were built in."""
     out = out.resolve()
-    out.mkdir(parents=True, exist_ok=True)
-    plugin = output_of([ROOT / "setup/plugin.sh"]).strip()
-    archive = out / "initramfs"
-    initramfs(archive)
-    cpus = Cpus()
+    cpus = Cpus(out)
     boots = {
-        (kernel, seed): cpus.boot(Path(build), out / f"{kernel}-{seed}", seed, archive, plugin)
+        (kernel, seed): cpus.boot(Path(build), out / f"{kernel}-{seed}", seed)
         for seed in seeds
         for kernel, build in kernels.items()
     }
@@ -117,13 +113,9 @@ def repeat(build, out, times=2, seed=SEEDS[0]):
     It is 0.0 only if the count of each address is the same in all of them.
     """
     out = out.resolve()
-    out.mkdir(parents=True, exist_ok=True)
-    plugin = output_of([ROOT / "setup/plugin.sh"]).strip()
-    archive = out / "initramfs"
-    initramfs(archive)
-    cpus = Cpus()
+    cpus = Cpus(out)
     at = [out / f"repeat-{i}" for i in range(times)]
-    boots = [cpus.boot(Path(build), path, seed, archive, plugin) for path in at]
+    boots = [cpus.boot(Path(build), path, seed) for path in at]
     said = [future.result() for future in boots]
     # A window that was not reached is no equal one.
     differences = {name: 1.0 for name in WINDOWS if name not in said[0]}

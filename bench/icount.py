@@ -65,28 +65,33 @@ def initramfs(path):
 
 
 class Cpus:
-    """The CPUs of this machine, for one QEMU each.
+    """The CPUs of this machine, for one QEMU each, and what all of them boot with.
 
     When the guest halts, QEMU's main thread moves the clock on to the next timer. On a CPU of its
     own it can see the halt before the other thread has accounted for the instructions up to it, and
     then moves the clock too far: one boot in ten was another after that.
     """
 
-    def __init__(self):
+    def __init__(self, out):
+        out.mkdir(parents=True, exist_ok=True)
+        self.plugin = output_of([ROOT / "setup/plugin.sh"]).strip()
+        self.archive = out / "initramfs"
+        initramfs(self.archive)
         self.free = queue.SimpleQueue()
         cpus = sorted(os.sched_getaffinity(0))
         for cpu in cpus:
             self.free.put(cpu)
         self.pool = concurrent.futures.ThreadPoolExecutor(len(cpus))
 
-    def boot(self, *arguments):
+    def boot(self, build, out, seed):
         """Boots when there is a CPU; returns a future."""
-        return self.pool.submit(self.boot_now, *arguments)
+        return self.pool.submit(self.boot_now, build, out, seed)
 
-    def boot_now(self, *arguments):
+    def boot_now(self, build, out, seed):
+        """Waits for a CPU, and boots."""
         cpu = self.free.get()
         try:
-            return boot(*arguments, cpu)
+            return boot(build, out, seed, self.archive, self.plugin, cpu)
         finally:
             self.free.put(cpu)
 

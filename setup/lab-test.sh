@@ -5,27 +5,13 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
+. "$ROOT/guest/lib.sh"
 
 need_tools mkfs.xfs=xfsprogs setpriv=util-linux
 venv=$("$ROOT/setup/venv.sh")
 fio=$("$ROOT/setup/fio.sh")
 out=$BUILD/lab-test
 rm -rf "$out"
-passed=0
-failed=0
-
-check() {
-	local name=$1
-	shift
-
-	if "$@"; then
-		passed=$((passed + 1))
-		echo "ok $name"
-	else
-		failed=$((failed + 1))
-		echo "not ok $name"
-	fi
-}
 
 lab() {
 	"$venv/bin/python" "$ROOT/bench/lab.py" "$@"
