@@ -92,10 +92,14 @@ def plan(args, instrument, model):
 
 
 def run_all(args, cells, progress):
-    """Runs cells of one instrument and returns their figures in the order of the plan."""
+    """Runs cells of one instrument; returns figures in the order of the plan, and what failed.
+
+    A cell that fails does not take hours of others with it.
+    """
     # Real time is for one guest alone.
     workers = args.jobs if cells[0].instrument == "virtual" else 1
     done = {}
+    failed = []
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         waiting = {
             pool.submit(guests.run, cell, args.kernels, args.fio, args.out, args.seed): cell
@@ -104,16 +108,20 @@ def run_all(args, cells, progress):
         try:
             for future in concurrent.futures.as_completed(waiting):
                 cell = waiting[future]
-                done[cell] = future.result()
-                done[cell]["faults"] = selfcheck.faults(done[cell])
+                try:
+                    done[cell] = future.result()
+                    done[cell]["faults"] = selfcheck.faults(done[cell])
+                except guests.CellError as error:
+                    failed.append(str(cell))
+                    print(f"error: {error}", file=sys.stderr)
                 progress.tell(cell)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    found = [done[cell] for cell in cells]
+    found = [done[cell] for cell in cells if cell in done]
     for cell, fault in selfcheck.faults_among(found):
         cell["faults"].append(fault)
-    return found
+    return found, failed
 
 
 class Progress:
@@ -151,10 +159,10 @@ def same(cells):
     pairs = 0
     differences = []
     for again in cells:
-        if again["repetition"] == 0:
+        name = guests.name_of(again)
+        if again["repetition"] == 0 or name not in first:
             continue
         pairs += 1
-        name = guests.name_of(again)
         for key in ("roles", "samples", "by_reason", "resident"):
             if again[key] != first[name][key]:
                 differences.append(f"{' '.join(map(str, name))}: {key}")
@@ -224,7 +232,9 @@ def command_run(args):
     runs = []
     try:
         for cells in plans:
-            found = run_all(args, cells, progress)
+            found, failed = run_all(args, cells, progress)
+            if not found:
+                raise guests.CellError("no cell of an instrument ran")
             virtual = cells[0].instrument == "virtual"
             pairs, differences = same(found) if virtual else (0, [])
             runs.append(
@@ -234,6 +244,7 @@ def command_run(args):
                     "kernels": kernels_of(args, cells),
                     "repeated": pairs,
                     "not_repeated": differences,
+                    "failed": failed,
                     "cells": found,
                 }
             )
@@ -260,6 +271,9 @@ def verdict(result, out):
     bad = 0
     print()
     for run in result["runs"]:
+        bad += len(run["failed"])
+        if run["failed"]:
+            print(f"failed: {', '.join(run['failed'])}\n  next: read {out}/cells/")
         bad += sum(bool(cell["faults"]) for cell in run["cells"]) + len(run["not_repeated"])
         if run["repeated"]:
             differences = "; ".join(run["not_repeated"])

@@ -140,8 +140,10 @@ def pair_lines(cells, workload):
                     continue
                 found = []
                 for cell in modes[ours]:
-                    other = rounds[cell["repetition"], cell["variation"]]
-                    pair = [value([one], figure, role) for one in (cell, other)]
+                    other = rounds.get((cell["repetition"], cell["variation"]))
+                    pair = [value([one], figure, role) for one in (cell, other) if one]
+                    if len(pair) < 2:
+                        continue
                     if all(pair) and pair[1].median > figure.floor:
                         found.append(pair[0].median / pair[1].median)
                 if found:

@@ -27,6 +27,12 @@ for file in lab.json index.html virtual-nvme-mixed.png virtual-nvme-mixed.svg; d
 done
 check "the page is one file" sh -c "! grep -Eq '(src|href)=\"[^#]' $out/index.html"
 LAB_JSON=$out/lab.json "$venv/bin/python" "$ROOT/bench/test_lab.py" 2>&1 || true
+broken() {
+	! lab run --build "$BUILD" --fio /bin/false --out "$out/broken" --instruments virtual --modes lazy \
+		--workloads append --repeat 0 > "$BUILD/log/lab-broken.log" 2>&1 &&
+		grep -q 'append lazy 0.0 failed' "$BUILD/log/lab-broken.log"
+}
+check "a job that fails is a failure" broken
 check "compare with itself" lab compare "$out/lab.json" "$out/lab.json"
 check "compare refuses what is no run" sh -c \
 	"! $venv/bin/python $ROOT/bench/lab.py compare $out/index.html $out/lab.json"
