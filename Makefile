@@ -31,7 +31,7 @@ bench-full: ## the lab with all devices, modes and workloads, in real time too (
 bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
 	@python3 bench/lab.py compare $(if $(MARGIN),--margin $(MARGIN)) "$(A)" "$(B)"
 
-test: ## every test: host, KUnit, guests on UML and QEMU, objects (40 min)
+test: ## every test: host, KUnit, guests on UML and QEMU, lab, objects (45 min)
 	@setup/test.sh $(TESTS)
 
 check: ## rustfmt, clippy, checkpatch --strict, shellcheck, ruff
