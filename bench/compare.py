@@ -26,7 +26,8 @@ def changes(old, new, margin):
                     # Against nothing, all is infinitely more: what can be resolved stands in.
                     base = max(abs(a.median), figure.floor, 1e-9)
                     # Where chance was measured, what it reaches is no change.
-                    if a.low != a.high and b.low <= a.high and a.low <= b.high:
+                    measured = a.low != a.high or b.low != b.high
+                    if measured and b.low <= a.high and a.low <= b.high:
                         continue
                     more = max(b.median, figure.least) - max(a.median, figure.least)
                     part = figure.better * more / base
