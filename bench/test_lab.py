@@ -116,6 +116,16 @@ class Compare(unittest.TestCase):
             with self.subTest(factor):
                 self.assertEqual(self.compare(new)[0], status)
 
+    def test_what_chance_reaches_is_no_loss(self):
+        new = copy.deepcopy(RESULT)
+        cells = new["runs"][0]["cells"]
+        for cell in list(cells):
+            other = copy.deepcopy(cell) | {"variation": 1}
+            cell["roles"]["writer"]["mb_s"] *= 0.8
+            other["roles"]["writer"]["mb_s"] *= 1.01
+            cells.append(other)
+        self.assertEqual(self.compare(new)[0], 0)
+
     def test_real_time_never_fails(self):
         new = copy.deepcopy(RESULT)
         new["runs"][0]["instrument"] = "smp"
