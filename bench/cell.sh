@@ -4,10 +4,10 @@
 # cell inherits another's cache, dirty pages or allocator. Leaves what it counted
 # in the scratch directory, for bench/guests.py.
 #
-# $scratch/env sets MODEL (attributes of null_blk), DEVICE_MIB, DEVICE (the device
-# itself or empty), AGCOUNT, MEMCG, DIRTY and TEMPFILE (MiB), SYNC_MS,
-# WARM, TRACE; $scratch/prewrite
-# has a path and MiB a line, $scratch/files the files of all jobs.
+# $scratch/env sets MODEL (attributes of null_blk), DEVICE (the device itself or
+# empty), AGCOUNT, DEVICE_MIB, FILE_MIB, MEMCG, DIRTY and TEMPFILE (MiB), SYNC_MS,
+# WARM and TRACE; $scratch/prewrite has a path and MiB a line, $scratch/files the
+# files of all jobs.
 
 . ./lib.sh
 # shellcheck source=/dev/null
@@ -28,7 +28,7 @@ snapshot() {
 resident() {
 	while read -r path; do
 		if [ -b "$path" ]; then
-			size=$((1024 * 1048576))
+			size=$((FILE_MIB << 20))
 		else
 			size=$(command stat -c %s "$path")
 		fi
@@ -104,7 +104,7 @@ sampler=$!
 opened &
 if [ "$SYNC_MS" -gt 0 ]; then
 	# After the ramp of the stream.
-	(sleep 2 && exec ./io syncs "$SYNC_MS" > syncs.ns) &
+	(sleep 3 && exec ./io syncs "$SYNC_MS" > syncs.ns) &
 	syncs=$!
 fi
 snapshot before
@@ -112,7 +112,7 @@ snapshot before
 	[ "$MEMCG" = 0 ] || sh -c 'echo $PPID' > /sys/fs/cgroup/lab/cgroup.procs
 	exec ./fio job.fio --output-format=json --output=fio.json
 ) || exit 1
-[ -z "$syncs" ] || kill "$syncs"
+[ -z "$syncs" ] || { kill "$syncs" && wait "$syncs"; }
 snapshot after
 # The worker drops what it drops.
 sleep 1

@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,17 +217,25 @@ static int opened(const char *prefix)
 	return 0;
 }
 
-/* Prints how many ns sync() takes, with a pause after each, until it is killed. */
-static void syncs(long ms)
+/*
+ * Prints how many ns sync() takes, with a pause after each, until SIGTERM. A
+ * call that is under way then still counts, or the longest would be left out.
+ */
+static int syncs(long ms)
 {
-	setlinebuf(stdout);
-	while (1) {
+	struct timespec pause = { ms / 1000, ms % 1000 * 1000000 };
+	sigset_t term;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	sigprocmask(SIG_BLOCK, &term, NULL);
+	do {
 		long long start = now_ns();
 
 		sync();
 		printf("%lld\n", now_ns() - start);
-		usleep(ms * 1000);
-	}
+	} while (sigtimedwait(&term, NULL, &pause) < 0);
+	return 0;
 }
 
 /*
@@ -396,7 +405,7 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "sample"))
 		sample(strtol(argv[2], NULL, 0));
 	if (argc == 3 && !strcmp(argv[1], "syncs"))
-		syncs(strtol(argv[2], NULL, 0));
+		return syncs(strtol(argv[2], NULL, 0));
 	if (argc == 11 && !strcmp(argv[1], "count"))
 		return count(argv + 2);
 	if (argc == 3 && !strcmp(argv[1], "opened"))
