@@ -10,6 +10,7 @@
 out=$1
 shift
 
+need_tools python3=python3
 # A wrong option is to be heard of now, and not after the builds.
 kernels=$(python3 "$ROOT/bench/lab.py" kernels "$@")
 need_space "$CACHE" 12
