@@ -26,7 +26,7 @@ for file in lab.json index.html virtual-nvme-mixed.png virtual-nvme-mixed.svg; d
 	check "left $file" test -s "$out/$file"
 done
 check "the page is one file" sh -c "! grep -Eq '(src|href)=\"[^#]' $out/index.html"
-LAB_JSON=$out/lab.json "$venv/bin/python" "$ROOT/bench/test_lab.py" 2>&1 || true
+check "its judgement" env LAB_JSON="$out/lab.json" "$venv/bin/python" "$ROOT/bench/test_lab.py" 2>&1
 broken() {
 	! lab run --build "$BUILD" --fio /bin/false --out "$out/broken" --instruments virtual --modes lazy \
 		--workloads append --repeat 0 > "$BUILD/log/lab-broken.log" 2>&1 &&
