@@ -4,7 +4,8 @@
 
 BENCH_ARGS := $(if $(INSTRUMENT),--instruments $(INSTRUMENT)) $(if $(MODEL),--models $(MODEL)) \
 	$(if $(MODES),--modes $(MODES)) $(if $(WORKLOADS),--workloads $(WORKLOADS)) \
-	$(if $(REPETITIONS),--repetitions $(REPETITIONS)) $(if $(VARIATIONS),--variations $(VARIATIONS)) $(if $(SEED),--seed $(SEED))
+	$(if $(REPETITIONS),--repetitions $(REPETITIONS)) $(if $(VARIATIONS),--variations $(VARIATIONS)) \
+	$(if $(SEED),--seed $(SEED))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench bench-full bench-compare check kernel apply instructions clean distclean
@@ -16,13 +17,13 @@ help: ## list the targets
 	@echo "  RUSTC= RUST_LIB_SRC= BINDGEN= CARGO=   instead of what is found"
 	@echo "  DONTCACHE_CACHE=DIR DONTCACHE_BUILD=DIR JOBS=N   where and how to build"
 	@echo "  demo: POLICY=flush|lazy|kick MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
-	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n"
+	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n OUT=DIR"
 
 demo: ## build, boot, and compare four modes of I/O on XFS (15 min, then 4)
 	@setup/demo.sh $(abspath $(or $(OUT),build/demo)) "$(POLICY)" "$(MODES)" "$(WORKLOADS)" \
 		$(if $(SEED),--seed $(SEED))
 
-bench: ## the lab: which engine and which policy is better at what (15 min)
+bench: ## the lab: which engine and which policy is better at what (builds of an hour, then 15 min)
 	@setup/bench.sh $(abspath $(or $(OUT),build/bench)) $(BENCH_ARGS)
 
 bench-full: ## the lab with all devices, modes and workloads, in real time too (hours)

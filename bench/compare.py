@@ -54,21 +54,40 @@ def compare_runs(old, new, margin):
     return bool(losses) and new["instrument"] == "virtual"
 
 
+def compare_counts(old, new, margin):
+    """Prints the changes of what was counted, where less is better; whether there is a loss."""
+    print("\ncount")
+    before = {(row["window"], row["figure"]): row for row in old["summary"]}
+    loss = False
+    for row in new["summary"]:
+        name = row["window"], row["figure"]
+        for kernel in ("c", "rust"):
+            a, b = before.get(name, {}).get(kernel), row.get(kernel)
+            if a and b is not None and abs(b - a) > margin * a:
+                loss |= b > a
+                name_of_row = f"{' '.join(name)} {kernel}"
+                print(f"  {name_of_row:50} {a:.1f} -> {b:.1f} {(a - b) / a:+.1%}")
+    return loss
+
+
 def compare(old, new, margin):
-    """Compares what both have; a loss in virtual time is worth exit status 1, bad input 2."""
+    """Compares what both have; a loss of what does not vary is worth status 1, bad input 2."""
     earlier = {(run["instrument"], run["model"]): run for run in old["runs"]}
     pairs = [
         (earlier[key], run)
         for run in new["runs"]
         if (key := (run["instrument"], run["model"])) in earlier
     ]
-    if not pairs:
+    counted = "count" in old and "count" in new
+    if not pairs and not counted:
         print("error: no instrument and device that both have\n  next: compare runs that are alike")
         return 2
     if old["seed"] != new["seed"]:
         print(f"note: seeds differ ({old['seed']}, {new['seed']}), so random offsets do")
     failed = [compare_runs(before, after, margin) for before, after in pairs]
+    if counted:
+        failed.append(compare_counts(old["count"], new["count"], margin))
     if any(failed):
-        print("\nfailed: virtual time does not vary, so a loss is a loss")
+        print("\nfailed: virtual time and counts do not vary, so a loss is a loss")
         return 1
     return 0

@@ -7,8 +7,6 @@ import typing
 
 from workloads import WORKLOADS
 
-PAGE = 4096
-
 
 @dataclasses.dataclass(frozen=True)
 class Figure:

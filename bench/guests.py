@@ -9,11 +9,10 @@ import shlex
 import shutil
 import subprocess
 
-from models import DEVICE_MIB, DIRTY_MIB, MEMORY_MIB, MODELS, MODES
+from models import DEVICE_MIB, DIRTY_MIB, FILE_MIB, MEMORY_MIB, MODELS, MODES, PAGE
 from workloads import WORKLOADS, files, job_file
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = 4096
 SECTOR = 512
 SECONDS = 240
 VARIATION_KIB = 256
@@ -62,6 +61,7 @@ def prepare(cell, scratch, fio, seed):
     env = {
         "MODEL": MODELS[cell.model].attributes(),
         "DEVICE_MIB": DEVICE_MIB,
+        "FILE_MIB": FILE_MIB,
         "DEVICE": "/dev/nullb0" if workload.device else "",
         "AGCOUNT": workload.agcount,
         "MEMCG": workload.memcg,

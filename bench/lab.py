@@ -248,19 +248,18 @@ def command_run(args):
                     "cells": found,
                 }
             )
-        counts = None
-        if "count" in args.instruments:
-            print("  counting instructions in QEMU, about 180 s", file=sys.stderr)
-            # Those of make test: suites that do not run cost nothing, two builds do.
-            kernels = {engine: args.build / f"x86-{engine}-kunit" for engine in ("c", "rust")}
-            counts = count.measure(kernels, args.out / "count")
-    except (guests.CellError, count.Failure) as error:
+    except guests.CellError as error:
         print(f"error: {error}\n  next: read {args.out}/cells/", file=sys.stderr)
         return 1
-
     result = {"format": FORMAT, "seed": args.seed, "fio": digest(args.fio), "runs": runs}
-    if counts:
-        result["count"] = counts
+    if "count" in args.instruments:
+        print("  counting instructions in QEMU, about 180 s", file=sys.stderr)
+        # Those of make test: suites that do not run cost nothing, two builds do.
+        kernels = {engine: args.build / f"x86-{engine}-kunit" for engine in ("c", "rust")}
+        try:
+            result["count"] = count.measure(kernels, args.out / "count")
+        except count.Failure as error:
+            result["not_counted"] = str(error)
     (args.out / "lab.json").write_text(json.dumps(result) + "\n")
     report(result, args.out)
     return verdict(result, args.out)
@@ -274,13 +273,21 @@ def verdict(result, out):
         bad += len(run["failed"])
         if run["failed"]:
             print(f"failed: {', '.join(run['failed'])}\n  next: read {out}/cells/")
-        bad += sum(bool(cell["faults"]) for cell in run["cells"]) + len(run["not_repeated"])
+        for cell in run["cells"]:
+            bad += len(cell["faults"])
+            name = f"{run['instrument']} {run['model']} {cell['workload']} {cell['mode']}"
+            for fault in cell["faults"]:
+                print(f"fault: {name}: {fault}")
+        bad += len(run["not_repeated"])
         if run["repeated"]:
             differences = "; ".join(run["not_repeated"])
             print(
                 f"{run['repeated']} cells of {run['model']} ran twice in virtual time and "
                 + (f"differ in {differences}" if differences else "are equal to the bit")
             )
+    if "not_counted" in result:
+        bad += 1
+        print(f"failed: count: {result['not_counted']}\n  next: read {out}/count/")
     for window, faults in result.get("count", {}).get("faults", {}).items():
         bad += len(faults)
         print(f"count, {window}: {'; '.join(faults)}")

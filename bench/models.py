@@ -44,6 +44,7 @@ MODELS = {
     "shallow": Model(1, 250),
 }
 
+PAGE = 4096
 # A guest's memory, what the device takes of it, and how much is written or read:
 # what remains for the page cache is less than half of that.
 MEMORY_MIB = 1600

@@ -8,11 +8,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from figures import FIGURES, by_mode, value
-from models import MODES
+from models import MODES, PAGE
 from tables import roles_of
 from workloads import WORKLOADS
 
-PAGE = 4096
 COLORS = {
     "buffered": "#8a8a8a",
     "direct": "#3b7dd8",

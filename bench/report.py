@@ -95,7 +95,9 @@ def section_html(cells, workload, svg, anchor):
     lines = [f'<section id="{anchor}"><h2>{html.escape(WORKLOADS[workload].title)}</h2>']
     lines += [table_html(cells, workload, role) for role in roles_of(cells, workload)]
     lines += [f"<p>{html.escape(line)}</p>" for line in pair_lines(cells, workload)]
-    for cell in mine:
+    for cell in cells:
+        if cell["workload"] != workload:
+            continue
         lines += [f'<p class="fault">{cell["mode"]}: {html.escape(f)}</p>' for f in cell["faults"]]
     lines.append(reasons_html(mine))
     # What precedes the element is for a file of its own.

@@ -3,7 +3,7 @@
 
 from figures import FIGURES
 from models import MODES
-from tables import number, rows_of, source_of, times
+from tables import aligned, number, rows_of, source_of, times
 from workloads import WORKLOADS
 
 # A table of theirs: its title, our workload and role, its columns.
@@ -31,11 +31,8 @@ def simple_table(rows):
     """A reST table; the first row is its head."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     rule = "  ".join("=" * width for width in widths)
-    lines = [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([rule, lines[0], rule, *lines[1:], rule])
+    head, *rest = aligned(rows)
+    return "\n".join([rule, head, rule, *rest, rule])
 
 
 def entry(this, part, said, digits):

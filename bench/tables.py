@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """A run as tables of text: one for each workload and role, modes as rows."""
 
-from figures import FIGURES, PAGE, asked, by_mode, ratio, value
-from models import DIRTY_MIB, MODELS, MODES
+from figures import FIGURES, asked, by_mode, ratio, value
+from models import DIRTY_MIB, MODELS, MODES, PAGE
 from source import SOURCE
 from workloads import WORKLOADS
 
@@ -215,7 +215,7 @@ def summary(cells):
     return rows
 
 
-def columns(rows):
+def aligned(rows):
     """Rows of texts as lines of equal columns."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
@@ -238,5 +238,5 @@ def text(run):
         lines += pair_lines(run["cells"], workload)
         mine = by_mode(run["cells"], workload)
         lines += reason_lines([mine[mode][0] for mode in MODES if mode in mine])
-    lines += ["", *columns(summary(run["cells"]))]
+    lines += ["", *aligned(summary(run["cells"]))]
     return "\n".join(lines)

@@ -71,7 +71,7 @@ class SelfCheck(unittest.TestCase):
                 "reached the device",
             ),
             ("writers", "lazy", ("spent", "synced", "rust_start"), 0, None),
-            ("mixed", "lazy", ("spent", "synced", "device_read"), 0, "never missed"),
+            ("mixed", "lazy", ("spent", "synced", "device_read"), 73728, "never missed"),
         ]
         for workload, mode, path, amount, said in cases:
             with self.subTest(said or path):
@@ -125,6 +125,15 @@ class Compare(unittest.TestCase):
             other["roles"]["writer"]["mb_s"] *= 1.01
             cells.append(other)
         self.assertEqual(self.compare(new)[0], 0)
+
+    def test_counts(self):
+        old = {"seed": 1, "runs": []}
+        for rust, status in ((100.0, 0), (101.0, 0), (103.0, 1), (97.0, 0)):
+            row = {"window": "single", "figure": "worker_per_bio", "c": 50.0}
+            old["count"] = {"summary": [row | {"rust": 100.0}]}
+            new = old | {"count": {"summary": [row | {"rust": rust}]}}
+            with self.subTest(rust), contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(compare(old, new, 0.02), status)
 
     def test_real_time_never_fails(self):
         new = copy.deepcopy(RESULT)
