@@ -11,12 +11,13 @@ use kernel::{
         self,
         Batch, //
     },
+    error::from_result,
     prelude::*, //
 };
 
 /// Hands `bio` to the worker of `batch`.
 ///
-/// Context: any but NMI, with interrupts disabled.
+/// Context: any but NMI, with preemption disabled.
 ///
 /// # Safety
 ///
@@ -31,28 +32,25 @@ pub unsafe extern "C" fn bio_task_enqueue(
     unsafe { Batch::from_raw(batch).enqueue(NonNull::new_unchecked(bio)) };
 }
 
-/// Allocates the workqueue that is passed to `bio_task_init()`; never null.
+/// Prepares the batches of all CPUs, and gives a worker to those that are online, and to others
+/// when they come up. Without memory for that, the system's workqueue does the work.
 ///
 /// # Safety
 ///
-/// Only called by `init_bio()`, once.
+/// Only called by `init_bio()`, once, before the first bio is submitted.
 #[export]
-pub unsafe extern "C" fn bio_task_alloc_wq() -> *mut bindings::workqueue_struct {
-    bio::alloc_wq().as_ptr()
+pub unsafe extern "C" fn bio_task_init() -> c_int {
+    // SAFETY: As promised by the caller.
+    from_result(|| unsafe { bio::init() }.map(|()| 0))
 }
 
-/// Prepares the batch of `cpu`.
+/// The function of the workers, which is what tells them from other threads.
 ///
 /// # Safety
 ///
-/// Only called by `init_bio()`, once for each possible CPU, with the zeroed per-CPU batch of it
-/// and what `bio_task_alloc_wq()` returned.
+/// Only run by a thread that was made for the batch `batch`, one for each.
 #[export]
-pub unsafe extern "C" fn bio_task_init(
-    batch: *mut bindings::bio_task_batch,
-    cpu: c_int,
-    wq: *mut bindings::workqueue_struct,
-) {
+pub unsafe extern "C" fn bio_task_worker(batch: *mut c_void) -> c_int {
     // SAFETY: As promised by the caller.
-    unsafe { Batch::from_raw(batch).init(cpu, NonNull::new_unchecked(wq)) };
+    unsafe { Batch::from_raw(batch.cast()).work() }
 }

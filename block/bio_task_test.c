@@ -2,11 +2,12 @@
 /*
  * KUnit tests of task-context bio completion, through what block drivers and
  * filesystems see of it: bio_endio() and BIO_COMPLETE_IN_TASK. So they run on
- * the C code as well, which fails bio_task_hotunplug.
+ * the C code as well, which fails bio_task_hotunplug and bio_task_fairness.
  */
 
 #include <kunit/test.h>
 #include <linux/bio.h>
+#include <linux/blk_types.h>
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/delay.h>
@@ -21,6 +22,8 @@
 #define NR_ROUNDS	50
 #define VICTIM		1
 #define TIMEOUT		(10 * HZ)
+/* BUDGET of rust/kernel/dontcache/backlog.rs. */
+#define BUDGET		64
 
 struct fake_bio {
 	struct bio bio;
@@ -129,6 +132,70 @@ static void bio_task_context(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, tst.queued, NR_BIOS);
 		check_round(test);
 	}
+}
+
+/* What one slow device and another have in fairness. */
+static struct block_device *bdevs[2];
+static int ended_of[2];
+/* For each bio of the other device, how many of the slow one ended before. */
+static int ended_before[2];
+
+static void fair_end_io(struct bio *bio)
+{
+	int dev = bio->bi_bdev == bdevs[1];
+
+	if (dev)
+		ended_before[ended_of[1]] = ended_of[0];
+	else
+		usleep_range(20, 50);
+	WRITE_ONCE(ended_of[dev], ended_of[dev] + 1);
+	atomic_inc(&tst.ended);
+	wake_up(&tst.wait);
+}
+
+/* Hard interrupt context. */
+static void finish_slow_then_other(void *unused)
+{
+	int i;
+
+	for (i = 0; i < 10 * BUDGET + 1; i++) {
+		struct bio *bio = &tst.bios[tst.queued].bio;
+
+		bio->bi_end_io = fair_end_io;
+		bio->bi_bdev = bdevs[i == 10 * BUDGET];
+		WRITE_ONCE(tst.queued, tst.queued + 1);
+		bio_endio(bio);
+	}
+}
+
+/*
+ * A device with many bios, whose callbacks sleep, delays the bio of another by
+ * no more than a run: also one that comes in the middle of it.
+ */
+static void bio_task_fairness(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		bdevs[i] = kunit_kzalloc(test, sizeof(*bdevs[i]), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, bdevs[i]);
+		ended_of[i] = 0;
+	}
+	start_round();
+
+	KUNIT_ASSERT_EQ(test, 0, smp_call_function_single(0, finish_slow_then_other,
+							  NULL, true));
+	KUNIT_ASSERT_TRUE(test, wait_event_timeout(tst.wait,
+						   READ_ONCE(ended_of[0]) > 3 * BUDGET,
+						   TIMEOUT));
+	KUNIT_ASSERT_EQ(test, 0, smp_call_function_single(0, finish_slow_then_other,
+							  NULL, true));
+	i = READ_ONCE(ended_of[0]);
+	KUNIT_ASSERT_TRUE(test, wait_for(tst.queued));
+	KUNIT_EXPECT_LE(test, ended_before[0], BUDGET);
+	KUNIT_EXPECT_LE(test, ended_before[1], i + BUDGET);
+	KUNIT_EXPECT_EQ(test, ended_of[0], 20 * BUDGET);
+	KUNIT_EXPECT_EQ(test, ended_of[1], 2);
 }
 
 #ifdef CONFIG_HOTPLUG_CPU
@@ -294,6 +361,7 @@ static void bio_task_test_exit(struct kunit *test)
 
 static struct kunit_case bio_task_cases[] = {
 	KUNIT_CASE(bio_task_context),
+	KUNIT_CASE(bio_task_fairness),
 	KUNIT_CASE_SLOW(bio_task_hotunplug),
 	{}
 };

@@ -4,7 +4,13 @@
 
 #![no_std]
 
+#[path = "../../rust/kernel/dontcache/backlog.rs"]
+pub mod backlog;
 #[path = "../../rust/kernel/dontcache/batch.rs"]
 pub mod batch;
+#[path = "../../rust/kernel/dontcache/drop.rs"]
+pub mod drop;
 #[path = "../../rust/kernel/dontcache/limiter.rs"]
 pub mod limiter;
+#[path = "../../rust/kernel/dontcache/pace.rs"]
+pub mod pace;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The limiter against arithmetic in 128 bits, the batch against a queue.
+//! The limiter against arithmetic in 128 bits, the batch and the backlog against queues.
 
 use dontcache_host::{
+    backlog::Backlog,
     batch::{
-        drain,
         push,
         Stack, //
     },
@@ -14,6 +14,10 @@ use dontcache_host::{
         Decision,
         Policy,
         Write, //
+    },
+    pace::{
+        Pace,
+        Rest, //
     },
 };
 use proptest::prelude::*;
@@ -89,6 +93,17 @@ const NODES: usize = 64;
 struct Nodes {
     head: Cell<Option<usize>>,
     next: [Cell<Option<usize>>; NODES],
+    device: [Cell<usize>; NODES],
+}
+
+impl Nodes {
+    fn new() -> Self {
+        Nodes {
+            head: Cell::new(None),
+            next: [const { Cell::new(None) }; NODES],
+            device: [const { Cell::new(0) }; NODES],
+        }
+    }
 }
 
 impl Stack for Nodes {
@@ -115,12 +130,17 @@ impl Stack for Nodes {
     fn set_next(&self, node: usize, next: Option<usize>) {
         self.next[node].set(next);
     }
+
+    fn device(&self, node: usize) -> usize {
+        self.device[node].get()
+    }
 }
 
 proptest! {
     #[test]
     fn batch_is_a_queue(pushes in proptest::collection::vec(any::<bool>(), 0..400)) {
-        let nodes = Nodes { head: Cell::new(None), next: [const { Cell::new(None) }; NODES] };
+        let nodes = Nodes::new();
+        let mut backlog = Backlog::new();
         let mut free: VecDeque<usize> = (0..NODES).collect();
         let mut queue = VecDeque::new();
 
@@ -129,11 +149,91 @@ proptest! {
                 prop_assert_eq!(push(&nodes, node), queue.is_empty());
                 queue.push_back(node);
             } else {
-                let mut drained = VecDeque::new();
-                prop_assert_eq!(drain(&nodes, |node| drained.push_back(node)), queue.len());
-                prop_assert_eq!(&drained, &queue);
+                let mut done = VecDeque::new();
+                let nr = backlog.run(&nodes, NODES, |node| done.push_back(node));
+                prop_assert_eq!(nr, queue.len());
+                prop_assert_eq!(&done, &queue);
                 free.append(&mut queue);
             }
+        }
+    }
+
+    /// Up to eight devices: each has its order, and waits for one run of each of the others.
+    #[test]
+    fn backlog_is_fair(
+        budget in 1usize..20,
+        steps in proptest::collection::vec(proptest::option::of(1usize..9), 0..400),
+    ) {
+        let nodes = Nodes::new();
+        let mut backlog = Backlog::new();
+        let mut free: VecDeque<usize> = (0..NODES).collect();
+        // For each device its nodes, and for how many runs the first of them has waited.
+        let mut queues = vec![(VecDeque::new(), 0); 9];
+
+        for step in steps {
+            if let (Some(device), Some(node)) = (step, free.pop_front()) {
+                nodes.device[node].set(device);
+                let _ = push(&nodes, node);
+                queues[device].0.push_back(node);
+                continue;
+            }
+
+            let mut served = [false; 9];
+            let waiting: usize = queues.iter().map(|(queue, _)| queue.len()).sum();
+            let nr = backlog.run(&nodes, budget, |node| {
+                let device = nodes.device[node].get();
+
+                assert_eq!(nodes.next[node].get(), None);
+                assert_eq!(queues[device].0.pop_front(), Some(node), "in order");
+                served[device] = true;
+                free.push_back(node);
+            });
+
+            prop_assert!(nr <= budget);
+            prop_assert!(nr > 0 || waiting == 0);
+            prop_assert_eq!(backlog.is_empty(), nr == waiting);
+            for ((queue, runs), served) in queues.iter_mut().zip(served) {
+                *runs = if served || queue.is_empty() { 0 } else { *runs + 1 };
+                prop_assert!(*runs <= 8, "waited for {} runs", runs);
+            }
+        }
+    }
+
+    #[test]
+    fn pace_keeps_its_promises(
+        hz in proptest::sample::select(vec![24usize, 100, 250, 1000]),
+        start: usize,
+        runs in proptest::collection::vec((0usize..20, 0usize..200, any::<bool>()), 0..60),
+    ) {
+        let longest = (hz / 100).max(1);
+        let mut now = start;
+        let mut pace = Pace::new(hz, now);
+        let mut rest = Rest::Idle;
+        let mut idle_until = None;
+
+        for (later, nr, hurried) in runs {
+            now = now.wrapping_add(later);
+            // Only who gathers can be hurried.
+            let hurried = hurried && rest != Rest::Idle;
+            let next = pace.after_run(nr, now, hurried);
+
+            if hurried {
+                idle_until = Some(now.wrapping_add(longest));
+            }
+            if let Some(until) = idle_until {
+                if until.wrapping_sub(now) as isize > 0 {
+                    prop_assert_eq!(next, Rest::Idle);
+                }
+            }
+            match (rest, next) {
+                (_, Rest::Gather(time)) => prop_assert!((1..=longest).contains(&time)),
+                (Rest::Gather(_), Rest::Idle) => prop_assert!(hurried || nr < 2),
+                _ => (),
+            }
+            if rest == Rest::Idle && later > 1 {
+                prop_assert_eq!(next, Rest::Idle, "an idle worker has no timer");
+            }
+            rest = next;
         }
     }
 }

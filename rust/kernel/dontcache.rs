@@ -18,13 +18,29 @@
 //!        |                                                  |
 //!   mapping: what the decision needs to know           bio: this CPU's batch, and its worker
 //!        |                                                  |
-//!   limiter: nothing, skip, kick, or start             batch: push, drain
+//!   limiter: nothing, skip, kick, or start             batch: push
+//!                                                           |
+//!                                              worker   batch: take -> backlog: a run
+//!                                                           |                 pace: when the next
+//!                                                       bi_end_io()
+//!                                                           |
+//!                                                       folio_end_dropbehind()  shim, mm/filemap.c
+//!                                                           |
+//!                                                       folio: this run's folios
+//!                                                           |
+//!                                                       drop: drop, again, or leave
 //! ```
 //!
-//! [`limiter`] and [`batch`] are pure: no bindings, no `unsafe`, numbers in and decisions out. They
-//! are built and tested on the host as well. All `unsafe` code is in [`bio`] and [`mapping`].
+//! [`limiter`], [`batch`], [`backlog`], [`pace`] and [`drop`] are pure: no bindings, no `unsafe`,
+//! numbers in and decisions out. They are built and tested on the host as well. All `unsafe` code
+//! is in [`bio`], [`folio`] and [`mapping`].
 
+pub mod backlog;
 pub mod batch;
 pub mod bio;
+pub mod drop;
+pub mod folio;
 pub mod limiter;
 pub mod mapping;
+pub mod pace;
+mod trace;

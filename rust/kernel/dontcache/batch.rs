@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The batch of finished bios of one CPU: a list that any CPU may drain.
+//! The batch of finished bios of one CPU: a list that any CPU may take.
 //!
-//! Pure: knows neither bios nor workqueues, so KUnit, a host test, proptest and loom all run this
+//! Pure: knows neither bios nor threads, so KUnit, a host test, proptest and loom all run this
 //! source.
 //!
 //! # State machine
@@ -10,21 +10,20 @@
 //! The head word is the whole state: empty, or the newest node of a chain.
 //!
 //! ```text
-//!             push(): true, the caller queues the worker
+//!             push(): true, the caller sees to it that the worker runs
 //!   empty  ------------------------------------------------>  not empty  --+ push(): false
 //!          <------------------------------------------------             <-+
-//!             drain(): one exchange, from whatever CPU
+//!             take(): one exchange, from whatever CPU
 //! ```
 //!
-//! A worker is queued for every passage from empty to not empty, and a workqueue clears its
-//! pending bit (a full barrier) before it calls the worker. So either the drain that is already
-//! pending sees the new node, or the queueing is not absorbed by it and a further drain follows:
-//! no node stays behind, and none has to wait for a CPU to be dead. The exchange hands each chain
-//! to one drainer only, and a workqueue never runs one work item twice at the same time, so nodes
-//! come out once and in the order in which they were pushed.
+//! The worker looks at the head once more between the moment from which it can be woken and going
+//! to sleep, and the replacement of the head is a full barrier. So either that look sees the new
+//! node, or the waking sees the sleeper: no node stays behind, and none has to wait for a CPU to
+//! be dead. The exchange hands each chain to one worker only, so nodes come out once and in the
+//! order in which they were pushed.
 //!
-//! A CPU that goes away changes nothing here. The workqueue moves the worker to another CPU,
-//! which drains the list as the old one would have done.
+//! A CPU that goes away changes nothing here. The scheduler moves the worker to another CPU,
+//! which takes the list as the old one would have done.
 
 /// What a batch is made of: a head word and a link in every node.
 ///
@@ -38,7 +37,8 @@ pub trait Stack {
 
     /// Replaces the head by `new` if it is `old`, else returns what it is.
     ///
-    /// Release: who takes `new` sees the link of `new` and all that the producer wrote before.
+    /// Full: who takes `new` sees the link of `new` and all that the producer wrote before, and
+    /// what the producer reads next is no older than the new head.
     fn replace(
         &self,
         old: Option<Self::Node>,
@@ -47,7 +47,7 @@ pub trait Stack {
 
     /// Empties the head and returns what it was.
     ///
-    /// Acquire: pairs with the release in [`Stack::replace`].
+    /// Acquire: pairs with [`Stack::replace`].
     fn take(&self) -> Option<Self::Node>;
 
     /// The link of a node that the caller owns.
@@ -55,15 +55,17 @@ pub trait Stack {
 
     /// Sets the link of a node that the caller owns.
     fn set_next(&self, node: Self::Node, next: Option<Self::Node>);
+
+    /// What a node that the caller owns came from: equal for nodes of one device.
+    fn device(&self, node: Self::Node) -> usize;
 }
 
-/// Adds `node` to `stack`; the caller queues the worker if this returns `true`.
+/// Adds `node` to `stack`; the caller sees to it that the worker runs if this returns `true`.
 ///
-/// Retries only when a drain got between the look at the head and its replacement. After that the
-/// head is empty and only other producers can change it, so with one producer at a time (a CPU
-/// with interrupts off) there is at most one retry.
+/// Retries only when somebody else got between the look at the head and its replacement: a take,
+/// after which the head is empty, or another producer.
 #[inline]
-#[must_use = "a node added to an empty batch is lost unless the worker is queued"]
+#[must_use = "a node added to an empty batch is lost unless the worker runs"]
 pub fn push<S: Stack>(stack: &S, node: S::Node) -> bool {
     let mut old = stack.peek();
 
@@ -76,14 +78,11 @@ pub fn push<S: Stack>(stack: &S, node: S::Node) -> bool {
     }
 }
 
-/// Takes all nodes of `stack` and hands them to `complete`, oldest first; returns how many.
-///
-/// A node belongs to `complete` when it is handed over: it may be freed, or pushed again.
+/// Takes all nodes of `stack`; returns the oldest, linked to newer ones.
 #[inline]
-pub fn drain<S: Stack>(stack: &S, mut complete: impl FnMut(S::Node)) -> usize {
+pub fn take<S: Stack>(stack: &S) -> Option<S::Node> {
     let mut oldest = None;
     let mut newest = stack.take();
-    let mut nr = 0usize;
 
     // The chain runs from the newest node to the oldest.
     while let Some(node) = newest {
@@ -92,15 +91,7 @@ pub fn drain<S: Stack>(stack: &S, mut complete: impl FnMut(S::Node)) -> usize {
         oldest = Some(node);
     }
 
-    while let Some(node) = oldest {
-        // `node` may be gone once it is handed over, and callbacks expect it unlinked.
-        oldest = stack.next(node);
-        stack.set_next(node, None);
-        complete(node);
-        nr = nr.wrapping_add(1);
-    }
-
-    nr
+    oldest
 }
 
 #[cfg_attr(CONFIG_DONTCACHE_RUST_KUNIT_TEST, macros::kunit_tests(dontcache_batch))]
@@ -111,13 +102,13 @@ mod tests {
 
     const NODES: usize = 8;
 
-    /// A stack of array indices that lets a test put a drain into the middle of a push.
+    /// A stack of array indices that lets a test put a take into the middle of a push.
     #[derive(Default)]
     struct TestStack {
         head: Cell<Option<usize>>,
         next: [Cell<Option<usize>>; NODES],
-        drain_in_push: Cell<bool>,
-        drained: Cell<usize>,
+        take_in_push: Cell<bool>,
+        taken: Cell<usize>,
     }
 
     impl Stack for TestStack {
@@ -132,8 +123,8 @@ mod tests {
             old: Option<usize>,
             new: usize,
         ) -> core::result::Result<(), Option<usize>> {
-            if self.drain_in_push.replace(false) {
-                self.drained.set(drain(self, |_| ()));
+            if self.take_in_push.replace(false) {
+                self.taken.set(length(self, take(self)));
             }
             if self.head.get() != old {
                 return Err(self.head.get());
@@ -155,6 +146,20 @@ mod tests {
                 link.set(next);
             }
         }
+
+        fn device(&self, _: usize) -> usize {
+            0
+        }
+    }
+
+    fn length(stack: &TestStack, mut node: Option<usize>) -> usize {
+        let mut nr = 0;
+
+        while let Some(n) = node {
+            node = stack.next(n);
+            nr += 1;
+        }
+        nr
     }
 
     /// Pushes `0..nr`, and says whether just the first of them asked for the worker.
@@ -162,16 +167,19 @@ mod tests {
         (0..nr).fold(true, |ok, node| ok & (push(stack, node) == (node == 0)))
     }
 
-    /// Drains `stack`, and says whether that gave `0..nr` in order.
-    fn drains_in_order(stack: &TestStack, nr: usize) -> bool {
+    /// Takes all of `stack`, and says whether that gave `0..nr` in order.
+    fn gives_in_order(stack: &TestStack, nr: usize) -> bool {
+        let mut node = take(stack);
         let mut expected = 0;
-        let mut ok = true;
-        let count = drain(stack, |node| {
-            ok &= node == expected && stack.next(node).is_none();
-            expected += 1;
-        });
 
-        ok && count == nr && stack.head.get().is_none()
+        while let Some(n) = node {
+            if n != expected {
+                return false;
+            }
+            expected += 1;
+            node = stack.next(n);
+        }
+        expected == nr && stack.head.get().is_none()
     }
 
     #[test]
@@ -182,63 +190,45 @@ mod tests {
     }
 
     #[test]
-    fn drains_every_node_once_and_oldest_first() {
+    fn gives_every_node_once_and_oldest_first() {
         for nr in 0..=NODES {
             let stack = TestStack::default();
 
             assert!(fill(&stack, nr));
-            assert!(drains_in_order(&stack, nr));
-            assert_eq!(drain(&stack, |_| ()), 0);
+            assert!(gives_in_order(&stack, nr));
+            assert_eq!(take(&stack), None);
         }
     }
 
     #[test]
-    fn asks_for_the_worker_again_after_each_drain() {
+    fn asks_for_the_worker_again_after_each_take() {
         let stack = TestStack::default();
 
         for nr in 1..=NODES {
             assert!(fill(&stack, nr));
-            assert!(drains_in_order(&stack, nr));
+            assert!(gives_in_order(&stack, nr));
         }
     }
 
     #[test]
-    fn push_that_loses_to_a_drain_asks_for_the_worker() {
+    fn push_that_loses_to_a_take_asks_for_the_worker() {
         let stack = TestStack::default();
 
         assert!(fill(&stack, 3));
-        stack.drain_in_push.set(true);
+        stack.take_in_push.set(true);
         assert!(push(&stack, 3));
-        assert_eq!(stack.drained.get(), 3);
+        assert_eq!(stack.taken.get(), 3);
         assert_eq!(stack.next(3), None);
-        assert_eq!(drain(&stack, |_| ()), 1);
+        assert_eq!(take(&stack), Some(3));
     }
 
     #[test]
-    fn drain_in_an_empty_push_changes_nothing() {
+    fn take_in_an_empty_push_changes_nothing() {
         let stack = TestStack::default();
 
-        stack.drain_in_push.set(true);
+        stack.take_in_push.set(true);
         assert!(push(&stack, 0));
-        assert_eq!(stack.drained.get(), 0);
-        assert!(drains_in_order(&stack, 1));
-    }
-
-    #[test]
-    fn callback_may_push_the_node_again() {
-        let stack = TestStack::default();
-        let mut wanted = false;
-
-        assert!(fill(&stack, 3));
-        assert_eq!(
-            drain(&stack, |node| {
-                if node == 0 {
-                    wanted = push(&stack, node);
-                }
-            }),
-            3
-        );
-        assert!(wanted);
-        assert!(drains_in_order(&stack, 1));
+        assert_eq!(stack.taken.get(), 0);
+        assert!(gives_in_order(&stack, 1));
     }
 }

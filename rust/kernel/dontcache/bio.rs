@@ -5,19 +5,36 @@
 //! C headers: [`include/linux/bio.h`](srctree/include/linux/bio.h),
 //! [`include/linux/dontcache.h`](srctree/include/linux/dontcache.h)
 
-use super::batch::{
-    self,
-    Stack, //
+use super::{
+    backlog::{
+        Backlog,
+        BUDGET, //
+    },
+    batch::{
+        self,
+        Stack, //
+    },
+    folio::Drops,
+    pace::{
+        Pace,
+        Rest, //
+    },
+    trace,
 };
 use crate::{
     bindings,
+    cpu::nr_cpu_ids,
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    jump_label::static_branch_unlikely,
     prelude::*,
-    static_lock_class,
     sync::atomic::{
         Acquire,
         Atomic,
-        Relaxed,
-        Release, //
+        Full,
+        Relaxed, //
     },
     types::Opaque,
     workqueue, //
@@ -32,9 +49,10 @@ use core::ptr::{
 /// # Invariants
 ///
 /// - `head` is null or the newest bio of a chain through `bi_next` that ends in null. It is only
-///   accessed atomically.
+///   accessed atomically, as are `task` and `state`.
 /// - Every bio of the chain is finished, has a `bi_end_io`, and belongs to the batch.
-/// - `work`, `wq` and `cpu` do not change after [`Batch::init`].
+/// - `work` and `cpu` do not change after [`Batch::init`]. `task` is null, or the batch's worker,
+///   a thread that never ends.
 #[repr(transparent)]
 pub struct Batch(Opaque<bindings::bio_task_batch>);
 
@@ -52,35 +70,83 @@ impl Batch {
         unsafe { &*ptr.cast() }
     }
 
-    /// Prepares the batch of `cpu`, whose worker is to run on `wq`.
+    /// The batch of a possible CPU.
+    fn of(cpu: u32) -> &'static Self {
+        // SAFETY: Per-CPU variables live as long as the kernel.
+        unsafe { Self::from_raw(bindings::bio_task_batch_of(cpu)) }
+    }
+
+    /// Prepares the batch of `cpu`.
     ///
     /// # Safety
     ///
-    /// The batch is zeroed, this is its first use, and it is never freed. `wq` is a per-CPU
-    /// workqueue that is never destroyed.
-    pub unsafe fn init(&self, cpu: c_int, wq: NonNull<bindings::workqueue_struct>) {
+    /// The batch is zeroed, this is its first use, and it is never freed.
+    unsafe fn init(&self, cpu: u32) {
         let this = self.0.get();
 
         // INVARIANT: A zeroed `head` is an empty chain.
         // SAFETY: This is the first use, so nobody else accesses the fields. The lock class is
         // static, and the work item is never freed.
         unsafe {
-            (*this).cpu = cpu;
-            (*this).wq = wq.as_ptr();
+            (*this).cpu = cpu as c_int;
             bindings::init_work_with_key(
                 &raw mut (*this).work,
                 Some(Self::work_fn),
                 false,
                 c"bio_task_batch::work".as_char_ptr(),
-                static_lock_class!().as_ptr(),
+                crate::static_lock_class!().as_ptr(),
             );
         }
     }
 
-    /// Takes over `bio`; a worker calls its `bi_end_io` later, in task context.
+    /// Makes the worker, which stays when its CPU goes away: it runs elsewhere then.
     ///
-    /// Context: any but NMI, with interrupts disabled. Does not sleep or allocate. The worker is
-    /// queued before this returns, so that no preempted producer can hold up others.
+    /// Context: task, may sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, and what `kthread_create()` says.
+    fn make_worker(&self) -> Result {
+        let this = self.0.get();
+
+        if !self.task().load(Relaxed).is_null() {
+            return Ok(());
+        }
+
+        // SAFETY: The worker gets its own batch, which lives as long as the kernel. `cpu` does not
+        // change, and the format is one of an int.
+        let task = from_err_ptr(unsafe {
+            bindings::kthread_create_on_node(
+                Some(bindings::bio_task_worker),
+                this.cast(),
+                bindings::dontcache_cpu_to_node((*this).cpu),
+                c"bio_task/%d".as_char_ptr(),
+                (*this).cpu,
+            )
+        })?;
+
+        // A preference, other than a binding, survives the CPU's absence.
+        //
+        // SAFETY: The thread has not been woken yet.
+        let ret = unsafe {
+            bindings::kthread_affine_preferred(task, bindings::dontcache_cpumask_of((*this).cpu))
+        };
+        to_result(ret).inspect_err(|_| {
+            // SAFETY: The thread has not run, so it stops without having called its function.
+            unsafe { bindings::kthread_stop(task) };
+        })?;
+
+        // SAFETY: The thread never ends.
+        unsafe { bindings::wake_up_process(task) };
+        // INVARIANT: It is this batch's worker.
+        self.task().store(task, Relaxed);
+        Ok(())
+    }
+
+    /// Takes over `bio`; the worker calls its `bi_end_io` later, in task context.
+    ///
+    /// Context: any but NMI, with preemption disabled, so that no preempted producer can hold up
+    /// others by not waking the worker. Does not sleep or allocate.
     ///
     /// # Safety
     ///
@@ -88,23 +154,54 @@ impl Batch {
     /// [`Batch::init`] has been called.
     #[inline]
     pub unsafe fn enqueue(&self, bio: NonNull<bindings::bio>) {
-        // INVARIANT: `bio` is finished and given to us by the safety requirement.
-        if batch::push(&Chain(self), bio) {
-            let this = self.0.get();
+        // SAFETY: The caller owns the bio.
+        unsafe { trace::bio_task_defer(bio.as_ptr()) };
+        if timing() {
+            // SAFETY: The caller owns the bio.
+            unsafe { stamp(bio) };
+        }
 
-            // Refused only if the work is pending already, then that run takes the bio. The pool
-            // of a CPU that is going offline, or has gone, is served by unbound workers.
-            //
-            // SAFETY: The fields do not change after `init()`, by the type invariants.
-            unsafe { bindings::queue_work_on((*this).cpu, (*this).wq, &raw mut (*this).work) };
+        // INVARIANT: `bio` is finished and given to us by the safety requirement.
+        if batch::push(&Chain(self), bio) && self.state().load(Relaxed) == IDLE {
+            self.wake();
         }
     }
 
-    /// Completes all bios that are in the batch now; what comes later queues the worker again.
-    ///
-    /// Context: task, may sleep. One caller at a time, on any CPU.
-    fn run(&self) {
-        let nr = batch::drain(&Chain(self), |bio| {
+    #[inline]
+    fn wake(&self) {
+        let task = self.task().load(Relaxed);
+
+        if task.is_null() {
+            self.queue_work();
+        } else {
+            // SAFETY: The worker never ends, by the type invariants.
+            unsafe { bindings::wake_up_process(task) };
+        }
+    }
+
+    #[cold]
+    fn queue_work(&self) {
+        let wq = NonNull::from(workqueue::system()).cast().as_ptr();
+
+        // SAFETY: `cpu` and `work` do not change after `init()`, by the type invariants. The
+        // system's workqueue lives as long as the kernel.
+        unsafe {
+            bindings::queue_work_on((*self.0.get()).cpu, wq, &raw mut (*self.0.get()).work);
+        }
+    }
+
+    /// Completes up to a budget of what waits, and drops what can be dropped then.
+    fn run(&self, backlog: &mut Backlog<NonNull<bindings::bio>>) -> usize {
+        let this = self.0.get();
+        let timing = timing();
+        let mut waited = 0;
+
+        let nr = backlog.run(&Chain(self), BUDGET, |bio| {
+            if timing {
+                // SAFETY: By the type invariants the bio is ours until its `bi_end_io` is called.
+                // Only the worker writes to the times.
+                waited = waited.max(unsafe { count_time(bio, &mut (*this).times) });
+            }
             // SAFETY: By the type invariants the bio is finished, ours, and has a `bi_end_io`.
             unsafe {
                 if let Some(end_io) = (*bio.as_ptr()).bi_end_io {
@@ -112,16 +209,113 @@ impl Batch {
                 }
             }
         });
-        let this = self.0.get();
 
-        // SAFETY: The counters are valid, aligned, and only accessed atomically.
-        unsafe {
-            Atomic::from_ptr(&raw mut (*this).nr_runs).add(1, Relaxed);
-            Atomic::from_ptr(&raw mut (*this).nr_bios).add(nr as i64, Relaxed);
+        if nr > 0 {
+            // SAFETY: Only the worker writes to the counters, and readers bear old values.
+            unsafe {
+                count(&raw mut (*this).nr_runs, 1);
+                count(&raw mut (*this).nr_bios, nr as i64);
+                trace::bio_task_run((*this).cpu, nr as c_ulong, waited);
+            }
+        }
+        nr
+    }
+
+    /// The worker's life.
+    ///
+    /// # Safety
+    ///
+    /// Only called once, by the worker.
+    pub unsafe fn work(&self) -> ! {
+        let this = self.0.get();
+        let mut backlog = Backlog::new();
+        let mut drops = Drops::new();
+        let mut pace = Pace::new(bindings::HZ as usize, jiffies());
+        let mut gathers = false;
+        let mut hurried = false;
+
+        // SAFETY: This function does not return, so its variables live as long as the worker, and
+        // only the worker uses the field.
+        unsafe { (*this).drops = drops.as_ptr() };
+
+        loop {
+            let nr = self.run(&mut backlog);
+
+            if nr > 0 {
+                drops.flush();
+            }
+            if backlog.is_empty() {
+                match pace.after_run(nr, jiffies(), hurried) {
+                    Rest::Gather(time) if self.may_gather(&mut pace) => {
+                        gathers = true;
+                        hurried = self.gather(time);
+                    }
+                    _ => {
+                        if gathers {
+                            // SAFETY: This is the batch. What came before is looked for next.
+                            unsafe { bindings::bio_task_no_gather(this) };
+                            gathers = false;
+                        }
+                        hurried = false;
+                        self.idle();
+                    }
+                }
+            } else {
+                // SAFETY: The worker holds no locks.
+                unsafe { bindings::dontcache_cond_resched() };
+            }
         }
     }
 
-    /// The `work_func_t` of every batch.
+    /// Sleeps until a bio comes, unless there is one.
+    fn idle(&self) {
+        // SAFETY: This is the current task's own state. The full barrier pairs with that of
+        // `push()`: either we see the new head, or the producer sees `IDLE` and wakes us.
+        unsafe { bindings::dontcache_set_task_idle() };
+        if self.head().load(Relaxed).is_null() {
+            // SAFETY: The worker holds no locks.
+            unsafe { bindings::schedule() };
+        }
+        // SAFETY: As above.
+        unsafe { bindings::dontcache_set_task_running() };
+    }
+
+    /// Whether bios that come from now on may wait for others: not if somebody waits for them.
+    fn may_gather(&self, pace: &mut Pace) -> bool {
+        // SAFETY: This is the batch, and this its worker.
+        if self.state().load(Relaxed) == GATHER || unsafe { bindings::bio_task_gather(self.0.get()) }
+        {
+            return true;
+        }
+        pace.hurry(jiffies());
+        false
+    }
+
+    /// Sleeps for `time` jiffies; returns whether that was cut short by somebody who waits.
+    fn gather(&self, time: usize) -> bool {
+        let this = self.0.get();
+
+        // SAFETY: This is the current task's own state. The full barrier pairs with that of
+        // `wake_up_process()`: either we see that the state was reset, or are woken.
+        unsafe { bindings::dontcache_set_task_idle() };
+        if self.state().load(Relaxed) == GATHER {
+            // SAFETY: The worker holds no locks.
+            unsafe { bindings::schedule_timeout(time as c_long) };
+        }
+        // SAFETY: As above.
+        unsafe { bindings::dontcache_set_task_running() };
+
+        let hurried = self.state().load(Relaxed) != GATHER;
+
+        // SAFETY: Only the worker writes to the counters, and readers bear old values.
+        unsafe {
+            count(&raw mut (*this).nr_gathered, 1);
+            count(&raw mut (*this).nr_hurried, hurried.into());
+        }
+        hurried
+    }
+
+    /// The `work_func_t` of every batch, for when there is no worker.
     ///
     /// # Safety
     ///
@@ -129,9 +323,14 @@ impl Batch {
     unsafe extern "C" fn work_fn(work: *mut bindings::work_struct) {
         // SAFETY: `work` is the work item of a batch.
         let batch = unsafe { crate::container_of!(work, bindings::bio_task_batch, work) };
-
         // SAFETY: Batches are never freed, and this one was prepared when its work was queued.
-        unsafe { Self::from_raw(batch) }.run();
+        let batch = unsafe { Self::from_raw(batch) };
+        let mut backlog = Backlog::new();
+
+        while batch.run(&mut backlog) > 0 {
+            // SAFETY: No locks are held.
+            unsafe { bindings::dontcache_cond_resched() };
+        }
     }
 
     #[inline]
@@ -139,12 +338,105 @@ impl Batch {
         // SAFETY: `head` is valid as long as `self`, aligned, and only accessed atomically.
         unsafe { Atomic::from_ptr(&raw mut (*self.0.get()).head) }
     }
+
+    #[inline]
+    fn task(&self) -> &Atomic<*mut bindings::task_struct> {
+        // SAFETY: `task` is valid as long as `self`, aligned, and only accessed atomically.
+        unsafe { Atomic::from_ptr(&raw mut (*self.0.get()).task) }
+    }
+
+    #[inline]
+    fn state(&self) -> &Atomic<i32> {
+        // SAFETY: `state` is valid as long as `self`, aligned, and only accessed atomically.
+        unsafe { Atomic::from_ptr(&raw mut (*self.0.get()).state) }
+    }
+}
+
+const IDLE: i32 = bindings::bio_task_state_BIO_TASK_IDLE as i32;
+const GATHER: i32 = bindings::bio_task_state_BIO_TASK_GATHER as i32;
+
+/// Adds to a counter that has one writer.
+///
+/// # Safety
+///
+/// `counter` is valid, and nobody else writes to it.
+#[inline]
+unsafe fn count(counter: *mut i64, nr: i64) {
+    // SAFETY: As promised by the caller. Volatile, since C reads it with READ_ONCE().
+    unsafe { counter.write_volatile((*counter).wrapping_add(nr)) };
+}
+
+#[inline]
+fn jiffies() -> usize {
+    // SAFETY: `jiffies` is a word that is always valid to read.
+    unsafe { (&raw const bindings::jiffies).read_volatile() as usize }
+}
+
+/// Whether somebody wants to know how long bios wait. Free if not.
+#[inline(always)]
+fn timing() -> bool {
+    // SAFETY: The key is a static one of C's.
+    unsafe {
+        static_branch_unlikely!(
+            bindings::bio_task_timing,
+            bindings::bio_task_timing,
+            key
+        )
+    }
+}
+
+/// Microseconds since boot, cut off to what fits into `bi_cookie`: more than an hour.
+fn now() -> u32 {
+    // SAFETY: The clock may be read in any context.
+    (unsafe { bindings::ktime_get_mono_fast_ns() } / 1000) as u32
+}
+
+/// Notes when `bio` was finished, in a field that is of no use after that unless it is polled for.
+///
+/// # Safety
+///
+/// The caller owns `bio`.
+#[cold]
+unsafe fn stamp(bio: NonNull<bindings::bio>) {
+    let bio = bio.as_ptr();
+
+    // SAFETY: The caller owns the bio.
+    unsafe {
+        if (*bio).bi_opf & (1 << bindings::req_flag_bits___REQ_POLLED) == 0 {
+            (*bio).__bindgen_anon_1.bi_cookie = now();
+        }
+    }
+}
+
+/// Counts and returns for how many microseconds `bio` has waited; 0 if that is not known.
+///
+/// # Safety
+///
+/// The caller owns `bio`.
+#[cold]
+unsafe fn count_time(bio: NonNull<bindings::bio>, times: &mut [i64]) -> c_ulong {
+    let bio = bio.as_ptr();
+    // SAFETY: The caller owns the bio.
+    let (opf, stamp) = unsafe { ((*bio).bi_opf, (*bio).__bindgen_anon_1.bi_cookie) };
+
+    // Finished before timing was turned on, or by somebody who polled.
+    if opf & (1 << bindings::req_flag_bits___REQ_POLLED) != 0 || stamp == u32::MAX {
+        return 0;
+    }
+
+    let waited = now().wrapping_sub(stamp);
+    let at = (u32::BITS - waited.leading_zeros()) as usize;
+
+    if let Some(time) = times.get_mut(at.min(bindings::BIO_TASK_TIMES as usize - 1)) {
+        *time = time.wrapping_add(1);
+    }
+    waited as c_ulong
 }
 
 /// The chain of a batch, as the list in [`batch`] sees it.
 ///
 /// Private, since its methods trust their caller to own the bios that it passes: `enqueue()` owns
-/// the one that it pushes, and a drain those that it took.
+/// the one that it pushes, and a worker those that it took.
 struct Chain<'a>(&'a Batch);
 
 impl Stack for Chain<'_> {
@@ -161,7 +453,7 @@ impl Stack for Chain<'_> {
         old: Option<Self::Node>,
         new: Self::Node,
     ) -> core::result::Result<(), Option<Self::Node>> {
-        match self.0.head().cmpxchg(as_ptr(old), new.as_ptr(), Release) {
+        match self.0.head().cmpxchg(as_ptr(old), new.as_ptr(), Full) {
             Ok(_) => Ok(()),
             Err(now) => Err(NonNull::new(now)),
         }
@@ -169,6 +461,10 @@ impl Stack for Chain<'_> {
 
     #[inline]
     fn take(&self) -> Option<Self::Node> {
+        // Mostly there is nothing to take when a worker looks again, and no need for its line.
+        if self.0.head().load(Relaxed).is_null() {
+            return None;
+        }
         // INVARIANT: Null is an empty chain.
         NonNull::new(self.0.head().xchg(ptr::null_mut(), Acquire))
     }
@@ -184,6 +480,12 @@ impl Stack for Chain<'_> {
         // SAFETY: The caller owns `bio`.
         unsafe { (*bio.as_ptr()).bi_next = as_ptr(next) };
     }
+
+    #[inline]
+    fn device(&self, bio: Self::Node) -> usize {
+        // SAFETY: The caller owns `bio`.
+        unsafe { (*bio.as_ptr()).bi_bdev }.addr()
+    }
 }
 
 #[inline]
@@ -191,20 +493,38 @@ fn as_ptr(bio: Option<NonNull<bindings::bio>>) -> *mut bindings::bio {
     bio.map_or(ptr::null_mut(), NonNull::as_ptr)
 }
 
-/// Allocates the workqueue that completes bios.
+/// Gives `cpu` a worker, before it takes its first interrupt.
 ///
-/// A kernel that cannot have it boots all the same, with one warning: the system's own workqueue
-/// does the work, without a rescuer for when memory is short.
+/// Context: task, on a CPU that is online, with the CPU hotplug lock held. May sleep.
+unsafe extern "C" fn prepare_cpu(cpu: c_uint) -> c_int {
+    crate::error::from_result(|| Batch::of(cpu).make_worker().map(|()| 0))
+}
+
+/// Prepares all batches, see `bio_task_init()`.
 ///
-/// Context: task, may sleep.
-pub fn alloc_wq() -> NonNull<bindings::workqueue_struct> {
-    let flags = bindings::wq_flags_WQ_MEM_RECLAIM | bindings::wq_flags_WQ_PERCPU;
+/// # Safety
+///
+/// Only called once, before the first bio is submitted.
+pub unsafe fn init() -> Result {
+    for cpu in 0..nr_cpu_ids() {
+        // SAFETY: `cpu` is below the number of CPUs.
+        if unsafe { bindings::dontcache_cpu_possible(cpu) } {
+            // SAFETY: Static variables are zeroed, and this is called once.
+            unsafe { Batch::of(cpu).init(cpu) };
+        }
+    }
 
-    // SAFETY: The name has no conversions, so no further arguments are read.
-    let wq = unsafe { bindings::alloc_workqueue_noprof(c"bio_task".as_char_ptr(), flags, 0) };
-
-    NonNull::new(wq).unwrap_or_else(|| {
-        pr_warn!("bio_task: no memory for a workqueue, using the system's\n");
-        NonNull::from(workqueue::system()).cast()
+    // SAFETY: The callback stays, and gets what it expects. Nothing is to be done when a CPU goes
+    // offline.
+    to_result(unsafe {
+        bindings::__cpuhp_setup_state(
+            bindings::cpuhp_state_CPUHP_BP_PREPARE_DYN,
+            c"block/bio_task:prepare".as_char_ptr(),
+            true,
+            Some(prepare_cpu),
+            None,
+            false,
+        )
     })
+    .inspect_err(|_| pr_warn!("bio_task: no worker threads, using the system's workqueue\n"))
 }

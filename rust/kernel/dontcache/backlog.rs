@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the worker of a batch completes in one run, and what it leaves for the next.
+//!
+//! Pure, see [`batch`].
+//!
+//! A run completes at most a budget of nodes. While no more than that wait, they are completed in
+//! the order in which they came, whatever device they are of. When more wait, the rest is sorted
+//! into lanes, one for each device, which take turns run by run. So a device with a long queue, or
+//! with callbacks that take long or sleep, delays another device's node by one run and no more,
+//! however many of its own wait.
+
+use super::batch::{
+    self,
+    Stack, //
+};
+
+/// How many nodes a run completes, at most. NAPI's weight, for the same reason.
+pub const BUDGET: usize = 64;
+
+/// How many devices can have a lane of their own at a time. More than that share.
+pub const LANES: usize = 8;
+
+/// Nodes that wait for a later run, oldest first.
+struct Lane<N> {
+    device: usize,
+    /// The oldest and the newest.
+    ends: Option<(N, N)>,
+}
+
+/// Nodes that were taken and are not completed yet. Belongs to one worker.
+///
+/// # Invariants
+///
+/// `waiting` is the number of lanes that are not empty.
+pub struct Backlog<N> {
+    lanes: [Lane<N>; LANES],
+    waiting: usize,
+    /// Where the search for the next lane starts.
+    turn: usize,
+    /// Whose nodes the last run completed last, if it left others.
+    last: usize,
+}
+
+impl<N: Copy> Backlog<N> {
+    /// An empty backlog.
+    pub const fn new() -> Self {
+        // INVARIANT: All lanes are empty.
+        Self {
+            lanes: [const {
+                Lane {
+                    device: 0,
+                    ends: None,
+                }
+            }; LANES],
+            waiting: 0,
+            turn: 0,
+            last: 0,
+        }
+    }
+
+    /// Whether all nodes that were taken have been completed.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    /// Takes what is in `stack`, and hands up to `budget` nodes to `complete`; returns how many.
+    ///
+    /// A node belongs to `complete` when it is handed over: it may be freed, or pushed again.
+    #[inline]
+    pub fn run<S: Stack<Node = N>>(
+        &mut self,
+        stack: &S,
+        budget: usize,
+        mut complete: impl FnMut(N),
+    ) -> usize {
+        let mut node = batch::take(stack);
+        let mut left = budget;
+
+        if self.waiting != 0 {
+            self.sort(stack, node);
+            return self.run_lane(stack, budget, complete);
+        }
+
+        while let Some(this) = node {
+            if left == 0 {
+                self.sort(stack, node);
+                break;
+            }
+            left = left.wrapping_sub(1);
+            if left == 0 {
+                self.last = stack.device(this);
+            }
+            // `this` may be gone once it is handed over, and callbacks expect it unlinked.
+            node = stack.next(this);
+            stack.set_next(this, None);
+            complete(this);
+        }
+
+        budget.wrapping_sub(left)
+    }
+
+    /// Appends a chain to the lanes of its nodes' devices.
+    #[cold]
+    fn sort<S: Stack<Node = N>>(&mut self, stack: &S, mut chain: Option<N>) {
+        while let Some(node) = chain {
+            chain = stack.next(node);
+            stack.set_next(node, None);
+
+            let device = stack.device(node);
+            let Some(lane) = self.lane_of(device) else {
+                return;
+            };
+            let ends = match lane.ends {
+                Some((oldest, newest)) => {
+                    stack.set_next(newest, Some(node));
+                    (oldest, node)
+                }
+                None => (node, node),
+            };
+            let new = lane.ends.replace(ends).is_none();
+
+            if new {
+                lane.device = device;
+                // INVARIANT: This lane was empty.
+                self.waiting = self.waiting.wrapping_add(1);
+            }
+        }
+    }
+
+    /// The lane of a device, an empty one, or the one that it shares; never `None`.
+    fn lane_of(&mut self, device: usize) -> Option<&mut Lane<N>> {
+        let own = |lane: &Lane<N>| lane.ends.is_some() && lane.device == device;
+        let at = self
+            .lanes
+            .iter()
+            .position(own)
+            .or_else(|| self.lanes.iter().position(|lane| lane.ends.is_none()))
+            // Devices are pointers, whose low bits are all alike.
+            .unwrap_or((device >> 8) % LANES);
+
+        self.lanes.get_mut(at)
+    }
+
+    /// Completes up to `budget` nodes of the lane whose turn it is.
+    #[cold]
+    fn run_lane<S: Stack<Node = N>>(
+        &mut self,
+        stack: &S,
+        budget: usize,
+        mut complete: impl FnMut(N),
+    ) -> usize {
+        let order = (0..LANES).map(|i| self.turn.wrapping_add(i) % LANES);
+        let waits = |at: &usize| self.lanes.get(*at).is_some_and(|lane| lane.ends.is_some());
+        let other = |at: &usize| {
+            self.lanes
+                .get(*at)
+                .is_some_and(|lane| lane.device != self.last)
+        };
+        let mut all = order.filter(waits);
+        let Some(at) = all.clone().find(other).or_else(|| all.next()) else {
+            return 0;
+        };
+        let Some(lane) = self.lanes.get_mut(at) else {
+            return 0;
+        };
+        let mut ends = lane.ends.take();
+        let mut nr = 0usize;
+
+        self.last = lane.device;
+        self.turn = at.wrapping_add(1);
+        while let Some((oldest, newest)) = ends {
+            if nr == budget {
+                break;
+            }
+            ends = stack.next(oldest).map(|next| (next, newest));
+            stack.set_next(oldest, None);
+            complete(oldest);
+            nr = nr.wrapping_add(1);
+        }
+        lane.ends = ends;
+        if ends.is_none() {
+            // INVARIANT: This lane was not empty, and is now.
+            self.waiting = self.waiting.wrapping_sub(1);
+        }
+
+        nr
+    }
+}
+
+impl<N: Copy> Default for Backlog<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg_attr(CONFIG_DONTCACHE_RUST_KUNIT_TEST, macros::kunit_tests(dontcache_backlog))]
+#[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+
+    const NODES: usize = 48;
+
+    /// A stack of array indices. The device of a node is set when it is pushed.
+    struct TestStack {
+        head: Cell<Option<usize>>,
+        next: [Cell<Option<usize>>; NODES],
+        device: [Cell<usize>; NODES],
+        pushed: Cell<usize>,
+    }
+
+    impl TestStack {
+        const fn new() -> Self {
+            Self {
+                head: Cell::new(None),
+                next: [const { Cell::new(None) }; NODES],
+                device: [const { Cell::new(0) }; NODES],
+                pushed: Cell::new(0),
+            }
+        }
+
+        /// Pushes `nr` nodes of `device`.
+        fn add(&self, device: usize, nr: usize) {
+            for _ in 0..nr {
+                let node = self.pushed.get();
+
+                if let Some(of) = self.device.get(node) {
+                    of.set(device);
+                    let _ = batch::push(self, node);
+                }
+                self.pushed.set(node + 1);
+            }
+        }
+    }
+
+    impl Stack for TestStack {
+        type Node = usize;
+
+        fn peek(&self) -> Option<usize> {
+            self.head.get()
+        }
+
+        fn replace(
+            &self,
+            _: Option<usize>,
+            new: usize,
+        ) -> core::result::Result<(), Option<usize>> {
+            self.head.set(Some(new));
+            Ok(())
+        }
+
+        fn take(&self) -> Option<usize> {
+            self.head.take()
+        }
+
+        fn next(&self, node: usize) -> Option<usize> {
+            self.next.get(node).and_then(Cell::get)
+        }
+
+        fn set_next(&self, node: usize, next: Option<usize>) {
+            if let Some(link) = self.next.get(node) {
+                link.set(next);
+            }
+        }
+
+        fn device(&self, node: usize) -> usize {
+            self.device.get(node).map_or(0, Cell::get)
+        }
+    }
+
+    /// One run; returns how many nodes of device 1, of device 2, and of others it completed.
+    fn run(backlog: &mut Backlog<usize>, stack: &TestStack, budget: usize) -> [usize; 3] {
+        let mut of = [0; 3];
+        let nr = backlog.run(stack, budget, |node| {
+            assert!(stack.next(node).is_none());
+            if let Some(nr) = of.get_mut(match stack.device(node) {
+                1 => 0,
+                2 => 1,
+                _ => 2,
+            }) {
+                *nr += 1;
+            }
+        });
+
+        assert_eq!(nr, of.iter().sum());
+        of
+    }
+
+    #[test]
+    fn run_completes_a_budget_at_most() {
+        //   pushed  budget  runs
+        let cases = [
+            (0usize, 4usize, 0usize),
+            (1, 4, 1),
+            (3, 4, 1),
+            (4, 4, 1),
+            (5, 4, 2),
+            (8, 4, 2),
+            (9, 4, 3),
+            (NODES, 1, NODES),
+            (NODES, NODES, 1),
+        ];
+
+        for (pushed, budget, runs) in cases {
+            let stack = TestStack::new();
+            let mut backlog = Backlog::new();
+            let mut done = 0;
+            let mut nr_runs = 0;
+
+            stack.add(1, pushed);
+            loop {
+                let [nr, ..] = run(&mut backlog, &stack, budget);
+
+                if nr == 0 {
+                    break;
+                }
+                assert!(nr <= budget);
+                done += nr;
+                nr_runs += 1;
+                assert_eq!(backlog.is_empty(), done == pushed);
+            }
+            assert_eq!(done, pushed);
+            assert_eq!(nr_runs, runs);
+        }
+    }
+
+    #[test]
+    fn one_device_keeps_its_order() {
+        for budget in 1..NODES {
+            let stack = TestStack::new();
+            let mut backlog = Backlog::new();
+            let mut expected = 0;
+
+            stack.add(1, 20);
+            while expected < 40 {
+                let nr = backlog.run(&stack, budget, |node| {
+                    assert_eq!(node, expected);
+                    expected += 1;
+                });
+
+                assert!(nr > 0);
+                if stack.pushed.get() == 20 {
+                    stack.add(1, 20);
+                }
+            }
+            assert!(backlog.is_empty());
+        }
+    }
+
+    #[test]
+    fn long_queue_delays_another_device_by_one_run() {
+        let stack = TestStack::new();
+        let mut backlog = Backlog::new();
+
+        stack.add(1, 20);
+        stack.add(2, 1);
+        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
+        assert_eq!(run(&mut backlog, &stack, 4), [0, 1, 0]);
+        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
+        // It comes while the other's are being completed.
+        stack.add(2, 1);
+        assert_eq!(run(&mut backlog, &stack, 4), [0, 1, 0]);
+        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
+    }
+
+    #[test]
+    fn two_long_queues_take_turns() {
+        let stack = TestStack::new();
+        let mut backlog = Backlog::new();
+
+        stack.add(1, 12);
+        stack.add(2, 8);
+        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
+        assert_eq!(run(&mut backlog, &stack, 4), [0, 4, 0]);
+        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
+        assert_eq!(run(&mut backlog, &stack, 4), [0, 4, 0]);
+        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
+        assert!(backlog.is_empty());
+    }
+
+    #[test]
+    fn more_devices_than_lanes_share_them() {
+        let stack = TestStack::new();
+        let mut backlog = Backlog::new();
+        let mut done = 0;
+
+        for device in 0..2 * LANES {
+            stack.add(device << 8, 2);
+        }
+        for _ in 0..2 * LANES {
+            done += backlog.run(&stack, 4, |_| ());
+        }
+        assert_eq!(done, 4 * LANES);
+        assert!(backlog.is_empty());
+    }
+
+    #[test]
+    fn callback_may_push_the_node_again() {
+        let stack = TestStack::new();
+        let mut backlog = Backlog::new();
+        let mut wanted = false;
+
+        stack.add(1, 3);
+        assert_eq!(
+            backlog.run(&stack, BUDGET, |node| {
+                if node == 0 {
+                    wanted = batch::push(&stack, node);
+                }
+            }),
+            3
+        );
+        assert!(wanted);
+        assert_eq!(run(&mut backlog, &stack, BUDGET), [1, 0, 0]);
+    }
+}
