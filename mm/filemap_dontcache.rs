@@ -4,11 +4,15 @@
 //!
 //! Policies: [`kernel::dontcache::limiter`].
 
+use core::ptr::NonNull;
 use kernel::{
     bindings,
-    dontcache::mapping::{
-        self,
-        Mapping, //
+    dontcache::{
+        folio,
+        mapping::{
+            self,
+            Mapping, //
+        }, //
     },
     error::from_result,
     prelude::*,
@@ -33,6 +37,24 @@ pub unsafe extern "C" fn dontcache_limit(
 ) -> c_long {
     // SAFETY: The file is open, so its mapping lives.
     unsafe { Mapping::from_raw(mapping) }.wrote(first, last, bytes, lazy, nowait) as c_long
+}
+
+/// Drops a folio whose writeback has ended, together with others if `batch` is not null.
+///
+/// Context: task, does not sleep.
+///
+/// # Safety
+///
+/// Only called by mm/dontcache.c, with a folio to which the callee gets a reference, that has been
+/// tried `tries` times before, and with null or the `drops` of the worker that calls.
+#[export]
+pub unsafe extern "C" fn dontcache_drop(
+    folio: *mut bindings::folio,
+    batch: *mut bindings::folio_batch,
+    tries: c_uint,
+) {
+    // SAFETY: As promised by the caller.
+    unsafe { folio::drop_folio(NonNull::new_unchecked(folio), batch, tries) };
 }
 
 /// Puts the policy called `name` in force; `-EINVAL` and no change if there is none.

@@ -102,7 +102,7 @@ impl Mapping {
         };
 
         // SAFETY: `event` is one of the enum's values.
-        unsafe { bindings::dontcache_count(event) };
+        unsafe { bindings::dontcache_count(event, 1) };
         nr
     }
 }
