@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # Devices and checks for scripts that run in a guest. Sourced.
 
-stats=/sys/kernel/debug/dontcache
+stats=/sys/kernel/debug/dontcache/stats
 passed=0
 failed=0
 skipped=0
