@@ -6,6 +6,7 @@
  *
  * usage: io write|read ENGINE FLAGS FILE OFFSET LENGTH BLOCK
  *        io cached FILE OFFSET LENGTH
+ *        io meet map|write FLAGS FILE LENGTH MILLISECONDS
  *        io sample MILLISECONDS
  *        io syncs MILLISECONDS
  *        io opened PREFIX
@@ -15,7 +16,9 @@
  * ENGINE is sync or uring. The data depend on their offset, so that a read
  * tells what was written where. "write" ends with fsync() and then waits for
  * the pages to be dropped, with the file open: the last close of a block
- * device would drop them in any case.
+ * device would drop them in any case. "meet" does the same with a device that
+ * takes longer than it needs to map the pages, or to write them once more,
+ * while they are under writeback.
  */
 
 #define _GNU_SOURCE
@@ -240,15 +243,16 @@ static int syncs(long ms)
 
 /*
  * Waits until the flusher has done what the writes asked of it. An fsync() that
- * meets it holds the lock of a page while it waits for its writeback, and a
- * page that is locked when its writeback ends is not dropped, not by upstream
- * and not by us: that is another test.
+ * meets it holds the lock of a page while it waits for its writeback, and
+ * upstream does not drop a page that is locked when its writeback ends.
  */
 static void settle(void)
 {
 	long dirty = -1, now;
 	int calm, tries;
 
+	if (!access("/sys/kernel/debug/dontcache", F_OK))
+		return;
 	for (calm = 0, tries = 0; calm < 5 && tries < 300; tries++) {
 		usleep(10000);
 		now = vm_counter("nr_dirty");
@@ -314,6 +318,42 @@ static int rw(int write, char **arg)
 		printf("ok, %ld pages cached\n", left);
 	else
 		printf("ok\n");
+	return 0;
+}
+
+static int meet(char **arg)
+{
+	int flags = strtol(arg[1], NULL, 0), fd = open(arg[2], O_RDWR);
+	size_t len = strtoull(arg[3], NULL, 0);
+	struct iovec iov = { malloc(len), len };
+	volatile char *map = NULL;
+	long wait = strtol(arg[4], NULL, 0);
+	long long start = now_ns(), met;
+
+	if (fd < 0 || !iov.iov_base)
+		return fail("setup");
+	fill(iov.iov_base, 0, len);
+	if (pwritev2(fd, &iov, 1, 0, flags) != (ssize_t)len)
+		return fail("write");
+	if (!strcmp(arg[0], "map")) {
+		/* One fault maps the pages around it as well. */
+		map = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED)
+			return fail("mmap");
+		(void)map[0];
+	} else if (pwritev2(fd, &iov, 1, 0, flags) != (ssize_t)len) {
+		return fail("write");
+	}
+	met = now_ns();
+	if (fsync(fd))
+		return fail("fsync");
+	/* The device takes 300 ms: it was at work all the time, and no longer is. */
+	if (met - start > 250000000 || now_ns() - start < 290000000) {
+		printf("not at the right time\n");
+		return 1;
+	}
+	usleep(wait * 1000);
+	printf("ok, %ld pages cached\n", cached(fd, 0, len));
 	return 0;
 }
 
@@ -402,6 +442,8 @@ int main(int argc, char **argv)
 		printf("%ld\n", nr);
 		return 0;
 	}
+	if (argc == 7 && !strcmp(argv[1], "meet"))
+		return meet(argv + 2);
 	if (argc == 3 && !strcmp(argv[1], "sample"))
 		sample(strtol(argv[2], NULL, 0));
 	if (argc == 3 && !strcmp(argv[1], "syncs"))
