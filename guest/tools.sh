@@ -1,14 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Builds guest/io.c, static so that any guest runs it, and prints its path.
+# Builds a program of guest/, static so that any guest runs it, and prints its path.
+#
+# usage: tools.sh [io|nbd]
 
 . "$(dirname "${BASH_SOURCE[0]}")/../setup/lib.sh"
 
-io=$BUILD/io
-if [ ! -x "$io" ] || [ "$ROOT/guest/io.c" -nt "$io" ]; then
+name=${1:-io}
+tool=$BUILD/$name
+if [ ! -x "$tool" ] || [ "$ROOT/guest/$name.c" -nt "$tool" ]; then
 	mkdir -p "$BUILD"
-	cc -O2 -Wall -Wextra -static -o "$io.$$" "$ROOT/guest/io.c" ||
-		die "guest/io.c does not compile" "install a C compiler with its static library (Debian: gcc libc6-dev)"
-	mv "$io.$$" "$io"
+	cc -O2 -Wall -Wextra -static -pthread -o "$tool.$$" "$ROOT/guest/$name.c" ||
+		die "guest/$name.c does not compile" "install a C compiler with its static library (Debian: gcc libc6-dev)"
+	mv "$tool.$$" "$tool"
 fi
-echo "$io"
+echo "$tool"
