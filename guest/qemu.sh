@@ -6,7 +6,9 @@
 #
 # usage: qemu.sh KERNEL SCRATCH SECONDS SCRIPT [KERNEL-ARGUMENT...]
 #
-# The same contract as that of uml.sh; CPUS and MEMORY (default 4, 1G) too.
+# The same contract as that of uml.sh; CPUS and MEMORY (default 4, 1G) too, NVME
+# (more properties of QEMU's NVMe device), and ICOUNT: an instruction takes
+# 2^ICOUNT ns, and a machine that has other things to do shows little in times.
 
 . "$(dirname "${BASH_SOURCE[0]}")/guest.sh"
 
@@ -40,7 +42,7 @@ done
 rc=0
 PATH=$venv/bin:$PATH timeout -k 5 "$seconds" "$venv/bin/vng" --disable-kvm --disable-microvm --force-9p \
 	--cpus "${CPUS:-4}" --memory "${MEMORY:-1G}" --rwdir "$scratch" "${args[@]}" \
-	--qemu-opts="-drive file=$scratch/disk,format=raw,cache=unsafe,if=none,id=nvm -device nvme,serial=dontcache,drive=nvm" \
+	--qemu-opts="-drive file=$scratch/disk,format=raw,cache=unsafe,if=none,id=nvm -device nvme,serial=dontcache,drive=nvm${NVME:+,$NVME}${ICOUNT:+ -icount shift=$ICOUNT,sleep=on}" \
 	--verbose --run "$kernel" -- sh "$scratch/start" > "$scratch/console" 2>&1 < /dev/null || rc=$?
 rm -f "$scratch/disk"
 finish $rc
