@@ -11,6 +11,7 @@
  *        io syncs MILLISECONDS
  *        io opened PREFIX
  *        io count WINDOW OFFSET FLAGS FILE BLOCK NR STRIDE STEP each|end
+ *        io cpu CPU 0|1 SECONDS
  *        io poweroff
  *
  * ENGINE is sync or uring. The data depend on their offset, so that a read
@@ -35,6 +36,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -426,6 +428,41 @@ static int count(char **arg)
 	return 0;
 }
 
+/*
+ * Takes a CPU offline or online, and prints when that began and when it was done
+ * (us, CLOCK_MONOTONIC). In a child, since nothing ends a task that waits for
+ * ever in the kernel: exit status 2 if it is not done after SECONDS.
+ */
+static int switch_cpu(char **arg)
+{
+	struct timespec limit = { strtol(arg[2], NULL, 0), 0 };
+	sigset_t done;
+	int status;
+	pid_t pid;
+
+	sigemptyset(&done);
+	sigaddset(&done, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &done, NULL);
+	pid = fork();
+	if (!pid) {
+		long long begin = now_ns();
+		char path[64];
+		int fd;
+
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%.10s/online", arg[0]);
+		fd = open(path, O_WRONLY);
+		if (fd < 0 || write(fd, arg[1], 1) != 1)
+			exit(fail("write"));
+		printf("%lld %lld\n", begin / 1000, now_ns() / 1000);
+		exit(0);
+	}
+	if (pid < 0)
+		return fail("fork");
+	if (sigtimedwait(&done, NULL, &limit) < 0)
+		return 2;
+	return wait(&status) != pid || status;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 8 && !strcmp(argv[1], "write"))
@@ -452,6 +489,8 @@ int main(int argc, char **argv)
 		return count(argv + 2);
 	if (argc == 3 && !strcmp(argv[1], "opened"))
 		return opened(argv[2]);
+	if (argc == 5 && !strcmp(argv[1], "cpu"))
+		return switch_cpu(argv + 2);
 	if (argc == 2 && !strcmp(argv[1], "poweroff")) {
 		sync();
 		reboot(RB_POWER_OFF);
