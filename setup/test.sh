@@ -3,7 +3,7 @@
 # make test: every test, and one line "N passed, N failed, N skipped" at the end.
 # A test that fails does not keep the others from running.
 #
-# usage: test.sh [PART...], of: check front host um lab objects x86 (these by default),
+# usage: test.sh [PART...], of: check front host um lab objects x86 hotunplug (these by default),
 # and debug (x86 with lockdep and KASAN, 20 minutes more)
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -13,11 +13,11 @@ passed=0
 failed=0
 skipped=0
 parts=("$@")
-[ $# -gt 0 ] || parts=(check front host um lab objects x86)
+[ $# -gt 0 ] || parts=(check front host um lab objects x86 hotunplug)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | host | um | lab | objects | x86 | debug) ;;
-	*) die "no part $part of the tests" "use check, front, host, um, lab, objects, x86 or debug" ;;
+	check | front | host | um | lab | objects | x86 | hotunplug | debug) ;;
+	*) die "no part $part of the tests" "use check, front, host, um, lab, objects, x86, hotunplug or debug" ;;
 	esac
 done
 
@@ -131,6 +131,14 @@ for part in "${parts[@]}"; do
 		if build x86 c-kunit; then
 			run "KUnit on QEMU, option off" stock_fails_hotunplug
 			run "guest on QEMU, option off" "$ROOT/setup/guest-test.sh" x86 c-kunit
+		fi
+		;;
+	hotunplug)
+		if build x86 rust-kunit; then
+			run "CPU hot-unplug, Rust" "$ROOT/setup/hotunplug.sh" rust-kunit
+		fi
+		if build x86 c-kunit; then
+			run "CPU hot-unplug, option off" "$ROOT/setup/hotunplug.sh" c-kunit
 		fi
 		;;
 	esac

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Runs guest/hotunplug.sh with 2 and with 4 CPUs, and prints its logs. Upstream's
+# C code must hang in it: that is how we know that the test can see it.
+#
+# usage: hotunplug.sh ENGINE
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+
+engine=$1
+passed=0
+failed=0
+skipped=0
+
+result() {
+	echo "$1"
+	case $1 in
+	'ok '*) passed=$((passed + 1)) ;;
+	'not ok '*) failed=$((failed + 1)) ;;
+	esac
+}
+
+need_tools mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs filefrag=e2fsprogs
+fio=$("$ROOT/setup/fio.sh")
+nbd=$("$ROOT/guest/tools.sh" nbd)
+# What upstream makes of the other parts is not ours to test.
+parts=${PARTS:-fio control nbd}
+[[ $engine = rust* ]] || parts=${PARTS:-nbd}
+# One after the other they would leave a CPU of this machine idle: a guest that
+# counts instructions runs on one.
+guest() {
+	local cpus=$1 scratch=$BUILD/run/hotunplug-$engine-$1 rc=0
+
+	rm -rf "$scratch"
+	mkdir -p "$scratch"
+	cp "$fio" "$scratch/fio"
+	cp "$nbd" "$scratch/nbd"
+	printf '%s\n' "ENGINE=${engine%-*}" "PARTS='$parts'" FIO_ROUNDS=30 CONTROL_ROUNDS=20 NBD_ROUNDS=100 \
+		> "$scratch/env"
+	CPUS=$cpus ICOUNT=3 NVME=max_ioqpairs=1,msix_qsize=1 "$ROOT/guest/qemu.sh" \
+		"$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" 900 "$ROOT/guest/hotunplug.sh" \
+		kunit.enable=0 nbd.nbds_max=1 || rc=$?
+	touch "$scratch/log"
+	return $rc
+}
+
+judge() {
+	local cpus=$1 rc=$2 log=$BUILD/run/hotunplug-$engine-$1/log line round
+
+	while read -r line; do
+		case $line in
+		*' passed, '*) ;;
+		'ok '*) result "ok $cpus CPUs: ${line#ok }" ;;
+		'not ok offline of'*)
+			# Upstream's.
+			if [[ $engine = rust* ]]; then result "not ok $cpus CPUs: ${line#not ok }"; else echo "# $line"; fi
+			;;
+		'not ok '*) result "not ok $cpus CPUs: ${line#not ok }" ;;
+		*) result "$line" ;;
+		esac
+	done < "$log"
+	if [[ $engine = rust* ]]; then
+		[ "$rc" = 0 ] || grep -q '^not ok' "$log" || result "not ok $cpus CPUs: the guest ended with $rc"
+		return
+	fi
+	round=$(sed -n 's/^not ok offline of CPU 1 hangs in round \([0-9]*\) of nbd$/\1/p' "$log")
+	if [ -n "$round" ] && grep -q blk_mq_hctx_notify_offline "$log" && grep -q folio_wait_writeback "$log"; then
+		result "ok $cpus CPUs: upstream's C code hangs the offline in round $round"
+	else
+		result "not ok $cpus CPUs: upstream's C code should have hung the offline"
+	fi
+}
+
+guest 2 &
+two=$!
+guest 4 &
+four=$!
+rc=0
+wait $two || rc=$?
+judge 2 $rc
+rc=0
+wait $four || rc=$?
+judge 4 $rc
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
