@@ -40,6 +40,8 @@ def report(result):
         lines.append(row("worker", values(name, lambda w: w["worker_per_bio"])))
         both = values(name, lambda w: w["enqueue_per_bio"] + w["worker_per_bio"])
         lines.append(row("both", both))
+        waking = values(name, lambda w: w["waking_per_bio"])
+        lines.append(row("both, and waking the worker (below, but bio_endio)", waking))
         if name in ("single", "batch"):
             for f in NEIGHBOURS:
 
@@ -78,6 +80,8 @@ def report(result):
         lines.append(name)
         lines.append(row("dropped", values(name, lambda w: w["dropped"]), "{:>12d}"))
         lines.append(row("all locks", values(name, lambda w: w["locks_per_folio"]), "{:>12.3f}"))
+        on_drop = values(name, lambda w: w["drop_locks_per_folio"])
+        lines.append(row("of them to drop it", on_drop, "{:>12.3f}"))
         every = sorted({f for k in order for f in kernels[k].get(name, {}).get("locks", {})})
         for f in every:
 
@@ -89,7 +93,7 @@ def report(result):
         atomics = values(name, lambda w: w["atomics_per_folio"])
         lines.append(row("locked instructions", atomics, "{:>12.3f}"))
 
-    for name in ("batch", "stream"):
+    for name in ("batch", "stream", "bdev"):
         lines += [
             "",
             f"{name}: where locks are taken, per dropped folio; * on the way to drop it",

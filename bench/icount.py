@@ -162,7 +162,8 @@ def boot(build, out, seed, archive, plugin, cpu):
     for number, name, *values in re.findall(r"window (\d+) (\S+) (\d+) (\d+) (-?\d+)", text):
         wanted, done, left = map(int, values)
         windows[name] = {"number": int(number), "wanted": wanted, "done": done, "left": left}
-        bios = re.findall(rf"(?:before|after) {number} (\d+)", text)
-        if len(bios) == 2:
-            windows[name]["bios_said"] = int(bios[1]) - int(bios[0])
+        for key in ("bios", "runs"):
+            said = re.findall(rf"(?:before|after) {number} {key} (\d+)", text)
+            if len(said) == 2:
+                windows[name][f"{key}_said"] = int(said[1]) - int(said[0])
     return windows

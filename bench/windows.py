@@ -9,15 +9,19 @@ ENQUEUE = re.compile(
     r"(__bio_complete_in_task|bio_task_enqueue)$|.*\bdontcache::(bio|batch)\b.*(enqueue|push)"
 )
 WORKER = re.compile(
-    r"bio_complete_work_fn$"
-    r"|.*\bdontcache::(?!(limiter|mapping)\b)(?!.*(enqueue|push|::init|alloc_wq))"
+    r"bio_complete_work_fn$|bio_task_(worker|gather|no_gather)$"
+    r"|.*\bdontcache::(bio|batch|backlog|pace)\b(?!.*(enqueue|push|::init))"
 )
 LIMITER = re.compile(
     r"filemap_dontcache_(write|kick_writeback)$|dontcache_(limit|count)$"
     r"|rust_helper_dontcache_|.*\bdontcache::(limiter|mapping)\b"
 )
 HELPER = re.compile(r"rust_helper_(?!dontcache_)")
-WORK_FN = re.compile(r"bio_complete_work_fn$|.*\bBatch>::work_fn$")
+# Where folios are dropped: C's, ours.
+DROP = re.compile(
+    r"folio_(end_dropbehind|unmap_invalidate)$|__folio_put$"
+    r"|dontcache_(end_dropbehind|drop|remove|lock)$|.*\bdontcache::(folio|drop)\b"
+)
 LOCK = re.compile(
     r"_raw_(spin|read|write)_(try)?lock|mutex_(try)?lock|down_(read|write)(_|$)"
     r"|queued_(spin|read|write)_lock_slowpath"
@@ -26,6 +30,7 @@ LOCK = re.compile(
 # these differ if it is called more often.
 NEIGHBOURS = (
     "bio_endio",
+    "wake_up_process",
     "queue_work_on",
     "__queue_work",
     "kick_pool",
@@ -84,8 +89,8 @@ class Counts:
     def inlined_enqueue(self):
         """What bio_endio() executed from its own local_irq_save() on: (instructions, times).
 
-        Compilers put __bio_complete_in_task() in line there, where no symbol tells it from the
-        rest. The ways past it share its return, hence no instruction counts more often than it
+        Or from its preempt_disable(), in ours. Compilers put __bio_complete_in_task() in line
+        there, where no symbol tells it from the rest. The ways past it share its return, hence no instruction counts more often than it
         was entered; with bios that were split (stream) the sum can still be 2 a bio too high.
         """
         start = self.image.address.get("bio_endio", 0)
@@ -95,8 +100,12 @@ class Counts:
         for i, at in enumerate(executed):
             # PUSHF, POP, CLI
             if i >= 2 and self.image.code(at, 1) == b"\xfa":
-                times = self.at[at]
-                return sum(min(self.at[at], times) for at in executed[i - 2 :]), times
+                i -= 2
+            # INC of a per-CPU variable
+            elif self.image.code(at, 3) != b"\x65\xff\x05":
+                continue
+            times = self.at[at]
+            return sum(min(self.at[at], times) for at in executed[i:]), times
         return 0, 0
 
     def group(self, pattern):
@@ -135,21 +144,24 @@ def figures(counts, window):
     deferred = times + counts.entries("__bio_complete_in_task")
     enqueue = counts.group(ENQUEUE)
     if inlined:
-        enqueue["bio_endio, from local_irq_save()"] = inlined
+        enqueue["bio_endio, where it defers"] = inlined
     worker = counts.group(WORKER)
     limiter = counts.group(LIMITER)
-    run = next((f for f in counts.of if WORK_FN.match(f)), None)
+    runs = window.get("runs_said", counts.entries("bio_complete_work_fn"))
     completed = sum(
         n
         for at, n in counts.at.items()
         if WORKER.match(counts.image.function(at)[0]) and counts.image.calls_pointer(at)
     )
-    dropped = counts.called("folio_unmap_invalidate", "__filemap_remove_folio")
+    dropped = sum(
+        counts.called(f, "__filemap_remove_folio")
+        for f in ("folio_unmap_invalidate", "dontcache_remove")
+    )
     writes = window["done"]
     locks = {f: counts.entries(f) for f in counts.of if LOCK.match(f)}
     locks = {f: n for f, n in sorted(locks.items(), key=lambda item: -item[1]) if n}
     # The last reference is the one that folio_end_writeback() holds.
-    drop_path = counts.reached("folio_end_dropbehind", "folio_unmap_invalidate", "__folio_put")
+    drop_path = counts.reached(*(f for f in counts.of if DROP.match(f)))
     sites = [
         {
             "site": f"{caller}+{offset:#x}",
@@ -170,7 +182,7 @@ def figures(counts, window):
         "pages_left": window["left"],
         "deferred": deferred,
         "completed": completed,
-        "runs": counts.entries(run) if run else 0,
+        "runs": runs,
         "dropped": dropped,
         "instructions": counts.total,
         "repeated": counts.repeated,
@@ -181,6 +193,15 @@ def figures(counts, window):
         "enqueue_per_bio": per(sum(enqueue.values()), deferred),
         "worker_per_bio": per(sum(worker.values()), deferred),
         "limiter_per_write": per(sum(limiter.values()), writes),
+        "waking_per_bio": per(
+            sum(enqueue.values())
+            + sum(worker.values())
+            + sum(counts.of[f] for f in NEIGHBOURS if f != "bio_endio"),
+            deferred,
+        ),
+        "drop_locks_per_folio": per(
+            sum(site["acquired"] for site in sites if site["drop_path"]), dropped
+        ),
         "enqueue": enqueue,
         "worker": worker,
         "limiter": limiter,

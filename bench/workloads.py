@@ -162,6 +162,19 @@ WORKLOADS = {
         (writer(size=FILE_MIB, **TIMED),),
         syncs=200,
     ),
+    "dsync": Workload(
+        "O_DSYNC overwrites, 4 KiB, beside a stream of overwrites, 128 KiB",
+        (
+            writer("dsync", block="4k", size=16, rw="randwrite", sync="dsync", **TIMED),
+            writer("stream", block="128k", size=256, **TIMED),
+        ),
+        prewrite={"dsync": 16, "stream": 256},
+    ),
+    "stream": Workload(
+        "sequential overwrite, 128 KiB, io_uring with depth 32",
+        (writer(block="128k", ioengine="io_uring", iodepth=32, size=FILE_MIB // 2, **PAID),),
+        prewrite={"writer": FILE_MIB // 2},
+    ),
     "dirs12": Workload(
         "12 files in 12 directories, random write, 4 KiB",
         (writer(jobs=12, block="4k", size=40, rw="randwrite", io_size="8M", **PAID),),

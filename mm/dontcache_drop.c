@@ -5,6 +5,7 @@
  * rust/kernel/dontcache/drop.rs.
  */
 
+#include <linux/buffer_head.h>
 #include <linux/dontcache.h>
 #include <linux/fs.h>
 #include <linux/folio_batch.h>
@@ -57,6 +58,67 @@ unsigned int dontcache_lock(struct folio *folio)
 	return state;
 }
 
+static_assert(AS_RELEASE_BUFFERS > AS_KERNEL_FILE &&
+	      AS_RELEASE_BUFFERS < AS_FOLIO_ORDER_MIN);
+
+/*
+ * Whether nobody needs the buffers of a folio. A buffer that is the journal's
+ * has a reference.
+ */
+static bool buffers_unused(struct buffer_head *head)
+{
+	struct buffer_head *bh = head;
+
+	do {
+		if (buffer_dirty(bh) || buffer_locked(bh) ||
+		    atomic_read(&bh->b_count) || bh->b_mmb)
+			return false;
+		bh = bh->b_this_page;
+	} while (bh != head);
+	return true;
+}
+
+/*
+ * The batch of try_to_free_buffers(), which takes i_private_lock for each
+ * folio. What is not simple is left to it.
+ */
+static void free_buffers(struct address_space *mapping,
+			 struct folio_batch *batch)
+{
+	struct buffer_head *heads[FOLIO_BATCH_SIZE];
+	unsigned int i, nr = 0;
+
+	if (mapping->a_ops->release_folio &&
+	    !test_bit(AS_RELEASE_BUFFERS, &mapping->flags))
+		return;
+
+	spin_lock(&mapping->i_private_lock);
+	for (i = 0; i < folio_batch_count(batch); i++) {
+		struct folio *folio = batch->folios[i];
+		struct buffer_head *head = folio_buffers(folio);
+
+		/* Checked: ext4 has data to put into the journal. */
+		if (!head || folio_test_writeback(folio) ||
+		    folio_test_checked(folio) || !buffers_unused(head))
+			continue;
+		folio_detach_private(folio);
+		folio_cancel_dirty(folio);
+		heads[nr++] = head;
+	}
+	spin_unlock(&mapping->i_private_lock);
+
+	while (nr--) {
+		struct buffer_head *bh = heads[nr];
+
+		do {
+			struct buffer_head *next = bh->b_this_page;
+
+			free_buffer_head(bh);
+			bh = next;
+		} while (bh != heads[nr]);
+	}
+}
+
 /**
  * dontcache_remove - drop folios that are locked, clean and of one mapping
  * @batch: the folios; those that cannot be removed are in it on return,
@@ -78,6 +140,8 @@ void dontcache_remove(struct folio_batch *batch)
 
 	folio_batch_init(&gone);
 	folio_batch_init(&kept);
+	if (folio_buffers(batch->folios[0]))
+		free_buffers(mapping, batch);
 	for (i = 0; i < folio_batch_count(batch); i++) {
 		struct folio *folio = batch->folios[i];
 

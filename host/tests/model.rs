@@ -71,12 +71,9 @@ impl Stack for Cpu {
             Bug::NoRelease => Ordering::Relaxed,
             _ => Ordering::AcqRel,
         };
-        let ret = self.head.compare_exchange(
-            old.map_or(0, |n| n + 1),
-            new + 1,
-            order,
-            Ordering::Relaxed,
-        );
+        let ret =
+            self.head
+                .compare_exchange(old.map_or(0, |n| n + 1), new + 1, order, Ordering::Relaxed);
 
         // What makes the kernel's a full barrier.
         if self.bug != Bug::NoRelease {

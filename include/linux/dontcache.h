@@ -164,6 +164,12 @@ enum dontcache_event {
 	DONTCACHE_NR,
 };
 
+/*
+ * A bit of address_space::flags, as those in enum mapping_flags: buffers of its
+ * folios that nobody uses may be freed without ->release_folio().
+ */
+#define AS_RELEASE_BUFFERS	11
+
 /* What dontcache_lock() found. */
 #define DONTCACHE_FOLIO_LOCKED		0x01
 #define DONTCACHE_FOLIO_GONE		0x02

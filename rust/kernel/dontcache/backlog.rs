@@ -195,7 +195,10 @@ impl<N: Copy> Default for Backlog<N> {
     }
 }
 
-#[cfg_attr(CONFIG_DONTCACHE_RUST_KUNIT_TEST, macros::kunit_tests(dontcache_backlog))]
+#[cfg_attr(
+    CONFIG_DONTCACHE_RUST_KUNIT_TEST,
+    macros::kunit_tests(dontcache_backlog)
+)]
 #[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
 mod tests {
     use super::*;
@@ -242,11 +245,7 @@ mod tests {
             self.head.get()
         }
 
-        fn replace(
-            &self,
-            _: Option<usize>,
-            new: usize,
-        ) -> core::result::Result<(), Option<usize>> {
+        fn replace(&self, _: Option<usize>, new: usize) -> core::result::Result<(), Option<usize>> {
             self.head.set(Some(new));
             Ok(())
         }

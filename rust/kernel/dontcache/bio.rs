@@ -33,8 +33,7 @@ use crate::{
     sync::atomic::{
         Acquire,
         Atomic,
-        Full,
-        Relaxed, //
+        Full, //
     },
     types::Opaque,
     workqueue, //
@@ -109,7 +108,7 @@ impl Batch {
     fn make_worker(&self) -> Result {
         let this = self.0.get();
 
-        if !self.task().load(Relaxed).is_null() {
+        if !self.task().is_null() {
             return Ok(());
         }
 
@@ -139,7 +138,8 @@ impl Batch {
         // SAFETY: The thread never ends.
         unsafe { bindings::wake_up_process(task) };
         // INVARIANT: It is this batch's worker.
-        self.task().store(task, Relaxed);
+        // SAFETY: The field is valid, and nobody else writes to it.
+        unsafe { (&raw mut (*this).task).write_volatile(task) };
         Ok(())
     }
 
@@ -162,14 +162,14 @@ impl Batch {
         }
 
         // INVARIANT: `bio` is finished and given to us by the safety requirement.
-        if batch::push(&Chain(self), bio) && self.state().load(Relaxed) == IDLE {
+        if batch::push(&Chain(self), bio) && self.state() == IDLE {
             self.wake();
         }
     }
 
     #[inline]
     fn wake(&self) {
-        let task = self.task().load(Relaxed);
+        let task = self.task();
 
         if task.is_null() {
             self.queue_work();
@@ -272,7 +272,7 @@ impl Batch {
         // SAFETY: This is the current task's own state. The full barrier pairs with that of
         // `push()`: either we see the new head, or the producer sees `IDLE` and wakes us.
         unsafe { bindings::dontcache_set_task_idle() };
-        if self.head().load(Relaxed).is_null() {
+        if self.newest().is_null() {
             // SAFETY: The worker holds no locks.
             unsafe { bindings::schedule() };
         }
@@ -283,8 +283,7 @@ impl Batch {
     /// Whether bios that come from now on may wait for others: not if somebody waits for them.
     fn may_gather(&self, pace: &mut Pace) -> bool {
         // SAFETY: This is the batch, and this its worker.
-        if self.state().load(Relaxed) == GATHER || unsafe { bindings::bio_task_gather(self.0.get()) }
-        {
+        if self.state() == GATHER || unsafe { bindings::bio_task_gather(self.0.get()) } {
             return true;
         }
         pace.hurry(jiffies());
@@ -298,14 +297,14 @@ impl Batch {
         // SAFETY: This is the current task's own state. The full barrier pairs with that of
         // `wake_up_process()`: either we see that the state was reset, or are woken.
         unsafe { bindings::dontcache_set_task_idle() };
-        if self.state().load(Relaxed) == GATHER {
+        if self.state() == GATHER {
             // SAFETY: The worker holds no locks.
             unsafe { bindings::schedule_timeout(time as c_long) };
         }
         // SAFETY: As above.
         unsafe { bindings::dontcache_set_task_running() };
 
-        let hurried = self.state().load(Relaxed) != GATHER;
+        let hurried = self.state() != GATHER;
 
         // SAFETY: Only the worker writes to the counters, and readers bear old values.
         unsafe {
@@ -340,16 +339,34 @@ impl Batch {
     }
 
     #[inline]
-    fn task(&self) -> &Atomic<*mut bindings::task_struct> {
-        // SAFETY: `task` is valid as long as `self`, aligned, and only accessed atomically.
-        unsafe { Atomic::from_ptr(&raw mut (*self.0.get()).task) }
+    fn newest(&self) -> *mut bindings::bio {
+        // SAFETY: `head` is valid as long as `self`.
+        unsafe { read_once(&raw const (*self.0.get()).head) }
     }
 
     #[inline]
-    fn state(&self) -> &Atomic<i32> {
-        // SAFETY: `state` is valid as long as `self`, aligned, and only accessed atomically.
-        unsafe { Atomic::from_ptr(&raw mut (*self.0.get()).state) }
+    fn task(&self) -> *mut bindings::task_struct {
+        // SAFETY: `task` is valid as long as `self`.
+        unsafe { read_once(&raw const (*self.0.get()).task) }
     }
+
+    #[inline]
+    fn state(&self) -> i32 {
+        // SAFETY: `state` is valid as long as `self`.
+        unsafe { read_once(&raw const (*self.0.get()).state) }
+    }
+}
+
+/// `READ_ONCE()`. A relaxed load of [`Atomic`] is a call where helpers are not inlined, which is
+/// more than all else that is done for a bio.
+///
+/// # Safety
+///
+/// `ptr` is valid and aligned, for a word that is only accessed atomically.
+#[inline(always)]
+unsafe fn read_once<T: Copy>(ptr: *const T) -> T {
+    // SAFETY: As promised by the caller.
+    unsafe { ptr.read_volatile() }
 }
 
 const IDLE: i32 = bindings::bio_task_state_BIO_TASK_IDLE as i32;
@@ -369,20 +386,14 @@ unsafe fn count(counter: *mut i64, nr: i64) {
 #[inline]
 fn jiffies() -> usize {
     // SAFETY: `jiffies` is a word that is always valid to read.
-    unsafe { (&raw const bindings::jiffies).read_volatile() as usize }
+    unsafe { read_once(&raw const bindings::jiffies) as usize }
 }
 
 /// Whether somebody wants to know how long bios wait. Free if not.
 #[inline(always)]
 fn timing() -> bool {
     // SAFETY: The key is a static one of C's.
-    unsafe {
-        static_branch_unlikely!(
-            bindings::bio_task_timing,
-            bindings::bio_task_timing,
-            key
-        )
-    }
+    unsafe { static_branch_unlikely!(bindings::bio_task_timing, bindings::bio_task_timing, key) }
 }
 
 /// Microseconds since boot, cut off to what fits into `bi_cookie`: more than an hour.
@@ -444,7 +455,7 @@ impl Stack for Chain<'_> {
 
     #[inline]
     fn peek(&self) -> Option<Self::Node> {
-        NonNull::new(self.0.head().load(Relaxed))
+        NonNull::new(self.0.newest())
     }
 
     #[inline]
@@ -462,7 +473,7 @@ impl Stack for Chain<'_> {
     #[inline]
     fn take(&self) -> Option<Self::Node> {
         // Mostly there is nothing to take when a worker looks again, and no need for its line.
-        if self.0.head().load(Relaxed).is_null() {
+        if self.0.newest().is_null() {
             return None;
         }
         // INVARIANT: Null is an empty chain.

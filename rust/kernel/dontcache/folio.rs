@@ -14,10 +14,7 @@ use super::{
     },
     trace,
 };
-use crate::{
-    bindings,
-    prelude::*, //
-};
+use crate::bindings;
 use core::ptr::NonNull;
 
 /// A folio to which its owner has a reference.
@@ -136,11 +133,7 @@ impl Drops {
 
         // INVARIANT: The batch owns nothing.
         self.0.nr = 0;
-        self.0
-            .folios
-            .into_iter()
-            .take(nr)
-            .filter_map(NonNull::new)
+        self.0.folios.into_iter().take(nr).filter_map(NonNull::new)
     }
 
     /// Removes the folios of the batch, of which there are some, all of one mapping.

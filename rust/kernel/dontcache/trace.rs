@@ -16,19 +16,19 @@ declare_trace! {
     /// # Safety
     ///
     /// The caller owns `bio`.
-    pub unsafe fn bio_task_defer(bio: *mut bindings::bio);
+    pub(super) unsafe fn bio_task_defer(bio: *mut bindings::bio);
 
     /// A worker has completed `nr` bios of `cpu`, of which one has waited for `waited` us.
     ///
     /// # Safety
     ///
     /// Always safe to call.
-    pub unsafe fn bio_task_run(cpu: c_int, nr: c_ulong, waited: c_ulong);
+    pub(super) unsafe fn bio_task_run(cpu: c_int, nr: c_ulong, waited: c_ulong);
 
     /// A folio could not be dropped.
     ///
     /// # Safety
     ///
     /// The caller has a reference to `folio`.
-    pub unsafe fn dontcache_retry(folio: *mut bindings::folio, state: c_uint, tries: c_uint);
+    pub(super) unsafe fn dontcache_retry(folio: *mut bindings::folio, state: c_uint, tries: c_uint);
 }
