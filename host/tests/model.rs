@@ -8,7 +8,7 @@ use dontcache_host::{
     backlog::Backlog,
     batch::{
         push,
-        Stack, //
+        Queue, //
     },
 };
 use loom::{
@@ -32,13 +32,17 @@ const NODES: usize = 2;
 #[derive(Clone, Copy, PartialEq)]
 enum Bug {
     None,
-    /// The producer decides by its first look at the head whether to wake the worker.
+    /// The producer decides by a look before its exchange whether to wake the worker.
     StaleLook,
     /// The worker looks for bios before it can be woken, not after.
     EarlyLook,
-    /// The head is read and then emptied, in two steps.
+    /// The newest node is read and then taken, in two steps.
     TornTake,
-    /// The link of a node is not visible to who takes the node.
+    /// The oldest node is forgotten after the exchange, not before.
+    LateReset,
+    /// The worker takes a missing link for the end.
+    NoWait,
+    /// What the producer wrote is not visible to who takes the node.
     NoRelease,
     /// Who waits for writeback does not look whether a worker gathers.
     NoHurry,
@@ -47,9 +51,12 @@ enum Bug {
 }
 
 struct Cpu {
-    /// 0 for empty, else the node's index plus 1.
-    head: AtomicUsize,
-    next: [UnsafeCell<usize>; NODES],
+    /// 0 for none, else the node's index plus 1, as all that follow.
+    newest: AtomicUsize,
+    oldest: AtomicUsize,
+    next: [AtomicUsize; NODES],
+    /// What the producer writes to a node before it is finished.
+    data: [UnsafeCell<usize>; NODES],
     /// Whether the batch's state is `BIO_TASK_GATHER`, which implies its bit in the mask.
     gathers: AtomicBool,
     /// Whether the worker's task state is `TASK_IDLE`.
@@ -59,57 +66,75 @@ struct Cpu {
     bug: Bug,
 }
 
-impl Stack for Cpu {
+fn to(node: Option<usize>) -> usize {
+    node.map_or(0, |n| n + 1)
+}
+
+impl Queue for Cpu {
     type Node = usize;
 
-    fn peek(&self) -> Option<usize> {
-        self.head.load(Ordering::Relaxed).checked_sub(1)
+    fn newest(&self) -> Option<usize> {
+        self.newest.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    fn replace(&self, old: Option<usize>, new: usize) -> Result<(), Option<usize>> {
+    fn swap_newest(&self, node: Option<usize>) -> Option<usize> {
+        if self.bug == Bug::TornTake && node.is_none() {
+            let old = self.newest.load(Ordering::SeqCst);
+            self.newest.store(0, Ordering::SeqCst);
+            return old.checked_sub(1);
+        }
+
         let order = match self.bug {
             Bug::NoRelease => Ordering::Relaxed,
             _ => Ordering::AcqRel,
         };
-        let ret =
-            self.head
-                .compare_exchange(old.map_or(0, |n| n + 1), new + 1, order, Ordering::Relaxed);
+        let old = self.newest.swap(to(node), order);
 
         // What makes the kernel's a full barrier.
         if self.bug != Bug::NoRelease {
             fence(Ordering::SeqCst);
         }
-        ret.map(|_| ()).map_err(|now| now.checked_sub(1))
-    }
-
-    fn take(&self) -> Option<usize> {
-        if self.bug == Bug::TornTake {
-            let head = self.head.load(Ordering::Acquire);
-            self.head.store(0, Ordering::Relaxed);
-            return head.checked_sub(1);
+        if self.bug == Bug::LateReset && node.is_none() {
+            self.oldest.store(0, Ordering::Relaxed);
         }
-        self.head.swap(0, Ordering::Acquire).checked_sub(1)
+        old.checked_sub(1)
     }
 
-    // SAFETY: (of both) A node belongs to who pushes or takes it, loom checks that.
+    fn oldest(&self) -> Option<usize> {
+        self.oldest.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    fn set_oldest(&self, node: Option<usize>) {
+        if self.bug != Bug::LateReset || node.is_some() {
+            self.oldest.store(to(node), Ordering::Relaxed);
+        }
+    }
+
     fn next(&self, node: usize) -> Option<usize> {
-        self.next[node].with(|next| unsafe { *next }).checked_sub(1)
+        self.next[node].load(Ordering::Relaxed).checked_sub(1)
     }
 
     fn set_next(&self, node: usize, next: Option<usize>) {
-        self.next[node].with_mut(|to| unsafe { *to = next.map_or(0, |n| n + 1) });
+        self.next[node].store(to(next), Ordering::Relaxed);
     }
 
     fn device(&self, _: usize) -> usize {
         0
+    }
+
+    fn relax(&self) {
+        assert!(self.bug != Bug::NoWait, "a node is lost");
+        thread::yield_now();
     }
 }
 
 impl Cpu {
     fn new(bug: Bug) -> Self {
         Cpu {
-            head: AtomicUsize::new(0),
-            next: core::array::from_fn(|_| UnsafeCell::new(0)),
+            newest: AtomicUsize::new(0),
+            oldest: AtomicUsize::new(0),
+            next: core::array::from_fn(|_| AtomicUsize::new(0)),
+            data: core::array::from_fn(|_| UnsafeCell::new(0)),
             gathers: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             waiters: AtomicUsize::new(0),
@@ -126,7 +151,10 @@ impl Cpu {
 
     /// Batch::enqueue()
     fn enqueue(&self, node: usize) {
-        let looked = self.peek();
+        // SAFETY: Until it is pushed the node is the producer's, loom checks that.
+        self.data[node].with_mut(|data| unsafe { *data = node + 1 });
+
+        let looked = self.newest();
         let edge = push(self, node);
         let edge = match self.bug {
             Bug::StaleLook => looked.is_none(),
@@ -141,7 +169,11 @@ impl Cpu {
     fn run(&self) {
         let mut done = self.done.lock().unwrap();
 
-        Backlog::new().run(self, NODES, |node| done.push(node));
+        Backlog::new().run(self, NODES, |node| {
+            // SAFETY: Taken, the node is the worker's, loom checks that.
+            assert_eq!(self.data[node].with(|data| unsafe { *data }), node + 1);
+            done.push(node);
+        });
     }
 
     /// Batch::work() until the worker sleeps: it gathers the first time, if it may.
@@ -159,7 +191,7 @@ impl Cpu {
                 self.gathers.store(false, Ordering::Relaxed);
             }
 
-            let early = self.peek().is_none();
+            let early = self.newest().is_none();
 
             self.asleep.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
@@ -169,7 +201,7 @@ impl Cpu {
             } else if self.bug == Bug::EarlyLook {
                 early
             } else {
-                self.peek().is_none()
+                self.newest().is_none()
             };
 
             if sleep {
@@ -177,6 +209,7 @@ impl Cpu {
             }
             self.asleep.store(false, Ordering::SeqCst);
             gather = false;
+            thread::yield_now();
         }
     }
 
@@ -280,6 +313,18 @@ fn finds_a_lost_wakeup_of_the_worker() {
 #[should_panic]
 fn finds_a_torn_take() {
     check_idle(Bug::TornTake);
+}
+
+#[test]
+#[should_panic]
+fn finds_a_late_reset() {
+    check_idle(Bug::LateReset);
+}
+
+#[test]
+#[should_panic]
+fn finds_a_worker_that_does_not_wait_for_a_link() {
+    check_idle(Bug::NoWait);
 }
 
 #[test]

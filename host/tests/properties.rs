@@ -6,7 +6,7 @@ use dontcache_host::{
     backlog::Backlog,
     batch::{
         push,
-        Stack, //
+        Queue, //
     },
     limiter::{
         decide,
@@ -91,7 +91,8 @@ proptest! {
 const NODES: usize = 64;
 
 struct Nodes {
-    head: Cell<Option<usize>>,
+    newest: Cell<Option<usize>>,
+    oldest: Cell<Option<usize>>,
     next: [Cell<Option<usize>>; NODES],
     device: [Cell<usize>; NODES],
 }
@@ -99,28 +100,31 @@ struct Nodes {
 impl Nodes {
     fn new() -> Self {
         Nodes {
-            head: Cell::new(None),
+            newest: Cell::new(None),
+            oldest: Cell::new(None),
             next: [const { Cell::new(None) }; NODES],
             device: [const { Cell::new(0) }; NODES],
         }
     }
 }
 
-impl Stack for Nodes {
+impl Queue for Nodes {
     type Node = usize;
 
-    fn peek(&self) -> Option<usize> {
-        self.head.get()
+    fn newest(&self) -> Option<usize> {
+        self.newest.get()
     }
 
-    fn replace(&self, old: Option<usize>, new: usize) -> Result<(), Option<usize>> {
-        assert_eq!(self.head.get(), old);
-        self.head.set(Some(new));
-        Ok(())
+    fn swap_newest(&self, node: Option<usize>) -> Option<usize> {
+        self.newest.replace(node)
     }
 
-    fn take(&self) -> Option<usize> {
-        self.head.take()
+    fn oldest(&self) -> Option<usize> {
+        self.oldest.get()
+    }
+
+    fn set_oldest(&self, node: Option<usize>) {
+        self.oldest.set(node);
     }
 
     fn next(&self, node: usize) -> Option<usize> {
@@ -133,6 +137,10 @@ impl Stack for Nodes {
 
     fn device(&self, node: usize) -> usize {
         self.device[node].get()
+    }
+
+    fn relax(&self) {
+        panic!("one thread has nobody to wait for");
     }
 }
 

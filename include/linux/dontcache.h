@@ -16,7 +16,6 @@
 struct address_space;
 struct bio;
 struct folio;
-struct folio_batch;
 struct task_struct;
 
 /**
@@ -35,9 +34,10 @@ enum bio_task_state {
 
 /**
  * struct bio_task_batch - finished bios of one CPU that wait for its worker
- * @head:	newest bio, linked through bi_next to older ones; NULL if none.
- *		Atomic accesses only: this CPU adds, the worker takes them all,
- *		from whatever CPU it runs on.
+ * @newest:	the bio that came last, NULL if there is none. Atomic accesses
+ *		only: this CPU adds, the worker takes all, from whatever CPU it
+ *		runs on.
+ * @oldest:	the bio that came first, linked through bi_next to newer ones.
  * @task:	the worker; NULL before its CPU first comes up, or if there was
  *		no memory for it.
  * @state:	enum bio_task_state; the worker sets it, and whoever begins to
@@ -54,12 +54,13 @@ enum bio_task_state {
  * @times:	bios by the time that they have waited.
  */
 struct bio_task_batch {
-	struct bio *head;
+	struct bio *newest;
+	struct bio *oldest;
 	struct task_struct *task;
 	int state;
 	int cpu;
 	struct work_struct work;
-	struct folio_batch *drops;
+	void *drops;
 	s64 nr_runs;
 	s64 nr_bios;
 	s64 nr_gathered;
@@ -81,7 +82,7 @@ bool bio_task_gather(struct bio_task_batch *batch);
 void bio_task_no_gather(struct bio_task_batch *batch);
 
 /* block/bio_task_wait.c, called by mm/dontcache.c and mm/dontcache_drop.c. */
-struct folio_batch *bio_task_drops(void);
+void *bio_task_drops(void);
 int bio_task_timing_on(void);
 void bio_task_timing_off(void);
 
@@ -170,6 +171,9 @@ enum dontcache_event {
  */
 #define AS_RELEASE_BUFFERS	11
 
+/* How many folios are dropped together; as many as can be freed together. */
+#define DONTCACHE_DROPS		31
+
 /* What dontcache_lock() found. */
 #define DONTCACHE_FOLIO_LOCKED		0x01
 #define DONTCACHE_FOLIO_GONE		0x02
@@ -183,8 +187,7 @@ long dontcache_limit(struct address_space *mapping, s64 first, s64 last,
 		     ssize_t bytes, bool lazy, bool nowait);
 int dontcache_set_policy(const char *name);
 void dontcache_get_policy(char *buf, size_t size);
-void dontcache_drop(struct folio *folio, struct folio_batch *batch,
-		    unsigned int tries);
+void dontcache_drop(struct folio *folio, void *drops, unsigned int tries);
 
 /* mm/dontcache.c, called by rust/kernel/dontcache/mapping.rs and folio.rs. */
 void dontcache_count(enum dontcache_event event, long nr);
@@ -194,7 +197,7 @@ void dontcache_end_dropbehind(struct folio *folio);
 
 /* mm/dontcache_drop.c, called by rust/kernel/dontcache/folio.rs. */
 unsigned int dontcache_lock(struct folio *folio);
-void dontcache_remove(struct folio_batch *batch);
+unsigned int dontcache_remove(struct folio **folios, unsigned int nr);
 bool dontcache_retry(struct folio *folio, unsigned int tries);
 
 #endif /* _LINUX_DONTCACHE_H */

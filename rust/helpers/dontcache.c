@@ -7,6 +7,7 @@
 #include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/topology.h>
+#include <asm/processor.h>
 
 __rust_helper bool
 rust_helper_dontcache_mapping_busy(struct address_space *mapping)
@@ -58,4 +59,9 @@ __rust_helper const struct cpumask *rust_helper_dontcache_cpumask_of(int cpu)
 __rust_helper int rust_helper_dontcache_cpu_to_node(int cpu)
 {
 	return cpu_to_node(cpu);
+}
+
+__rust_helper void rust_helper_dontcache_cpu_relax(void)
+{
+	cpu_relax();
 }

@@ -12,7 +12,7 @@
 
 use super::batch::{
     self,
-    Stack, //
+    Queue, //
 };
 
 /// How many nodes a run completes, at most. NAPI's weight, for the same reason.
@@ -42,7 +42,7 @@ pub struct Backlog<N> {
     last: usize,
 }
 
-impl<N: Copy> Backlog<N> {
+impl<N: Copy + PartialEq> Backlog<N> {
     /// An empty backlog.
     pub const fn new() -> Self {
         // INVARIANT: All lanes are empty.
@@ -65,67 +65,90 @@ impl<N: Copy> Backlog<N> {
         self.waiting == 0
     }
 
-    /// Takes what is in `stack`, and hands up to `budget` nodes to `complete`; returns how many.
+    /// Takes what is in `queue`, and hands up to `budget` nodes to `complete`; returns how many.
     ///
     /// A node belongs to `complete` when it is handed over: it may be freed, or pushed again.
     #[inline]
-    pub fn run<S: Stack<Node = N>>(
+    pub fn run<Q: Queue<Node = N>>(
         &mut self,
-        stack: &S,
+        queue: &Q,
         budget: usize,
         mut complete: impl FnMut(N),
     ) -> usize {
-        let mut node = batch::take(stack);
-        let mut left = budget;
+        let taken = batch::take(queue);
 
         if self.waiting != 0 {
-            self.sort(stack, node);
-            return self.run_lane(stack, budget, complete);
+            if let Some((first, last)) = taken {
+                self.sort(queue, first, last);
+            }
+            return self.run_lane(queue, budget, complete);
         }
 
-        while let Some(this) = node {
-            if left == 0 {
-                self.sort(stack, node);
-                break;
-            }
-            left = left.wrapping_sub(1);
-            if left == 0 {
-                self.last = stack.device(this);
-            }
-            // `this` may be gone once it is handed over, and callbacks expect it unlinked.
-            node = stack.next(this);
-            stack.set_next(this, None);
-            complete(this);
-        }
+        let Some((mut node, last)) = taken else {
+            return 0;
+        };
+        let mut nr = 0usize;
 
-        budget.wrapping_sub(left)
+        loop {
+            // `node` may be gone once it is handed over, and callbacks expect it unlinked.
+            let next = batch::next(queue, node, last);
+
+            nr = nr.wrapping_add(1);
+            if next.is_some() {
+                queue.set_next(node, None);
+                if nr == budget {
+                    self.last = queue.device(node);
+                }
+            }
+            complete(node);
+            let Some(next) = next else {
+                return nr;
+            };
+            if nr == budget {
+                self.sort(queue, next, last);
+                return nr;
+            }
+            node = next;
+        }
     }
 
     /// Appends a chain to the lanes of its nodes' devices.
     #[cold]
-    fn sort<S: Stack<Node = N>>(&mut self, stack: &S, mut chain: Option<N>) {
-        while let Some(node) = chain {
-            chain = stack.next(node);
-            stack.set_next(node, None);
+    fn sort<Q: Queue<Node = N>>(&mut self, queue: &Q, first: N, last: N) {
+        let mut rest = Some(first);
 
-            let device = stack.device(node);
-            let Some(lane) = self.lane_of(device) else {
-                return;
-            };
-            let ends = match lane.ends {
-                Some((oldest, newest)) => {
-                    stack.set_next(newest, Some(node));
-                    (oldest, node)
+        while let Some(first) = rest {
+            let device = queue.device(first);
+            let mut end = first;
+
+            // Mostly all are of one device: whole pieces of the chain are appended.
+            rest = batch::next(queue, end, last);
+            while let Some(node) = rest {
+                if queue.device(node) != device {
+                    break;
                 }
-                None => (node, node),
-            };
-            let new = lane.ends.replace(ends).is_none();
-
-            if new {
-                lane.device = device;
-                // INVARIANT: This lane was empty.
-                self.waiting = self.waiting.wrapping_add(1);
+                end = node;
+                rest = batch::next(queue, end, last);
             }
+            queue.set_next(end, None);
+            self.append(queue, device, first, end);
+        }
+    }
+
+    /// Appends a chain of one device to its lane.
+    fn append<Q: Queue<Node = N>>(&mut self, queue: &Q, device: usize, first: N, end: N) {
+        let Some(lane) = self.lane_of(device) else {
+            return;
+        };
+
+        if let Some((oldest, newest)) = lane.ends {
+            queue.set_next(newest, Some(first));
+            lane.ends = Some((oldest, end));
+        } else {
+            lane.device = device;
+            lane.ends = Some((first, end));
+            // INVARIANT: This lane was empty.
+            self.waiting = self.waiting.wrapping_add(1);
         }
     }
 
@@ -145,9 +168,9 @@ impl<N: Copy> Backlog<N> {
 
     /// Completes up to `budget` nodes of the lane whose turn it is.
     #[cold]
-    fn run_lane<S: Stack<Node = N>>(
+    fn run_lane<Q: Queue<Node = N>>(
         &mut self,
-        stack: &S,
+        queue: &Q,
         budget: usize,
         mut complete: impl FnMut(N),
     ) -> usize {
@@ -174,8 +197,8 @@ impl<N: Copy> Backlog<N> {
             if nr == budget {
                 break;
             }
-            ends = stack.next(oldest).map(|next| (next, newest));
-            stack.set_next(oldest, None);
+            ends = batch::next(queue, oldest, newest).map(|next| (next, newest));
+            queue.set_next(oldest, None);
             complete(oldest);
             nr = nr.wrapping_add(1);
         }
@@ -189,7 +212,7 @@ impl<N: Copy> Backlog<N> {
     }
 }
 
-impl<N: Copy> Default for Backlog<N> {
+impl<N: Copy + PartialEq> Default for Backlog<N> {
     fn default() -> Self {
         Self::new()
     }
@@ -206,18 +229,20 @@ mod tests {
 
     const NODES: usize = 48;
 
-    /// A stack of array indices. The device of a node is set when it is pushed.
-    struct TestStack {
-        head: Cell<Option<usize>>,
+    /// A queue of array indices. The device of a node is set when it is pushed.
+    struct TestQueue {
+        newest: Cell<Option<usize>>,
+        oldest: Cell<Option<usize>>,
         next: [Cell<Option<usize>>; NODES],
         device: [Cell<usize>; NODES],
         pushed: Cell<usize>,
     }
 
-    impl TestStack {
+    impl TestQueue {
         const fn new() -> Self {
             Self {
-                head: Cell::new(None),
+                newest: Cell::new(None),
+                oldest: Cell::new(None),
                 next: [const { Cell::new(None) }; NODES],
                 device: [const { Cell::new(0) }; NODES],
                 pushed: Cell::new(0),
@@ -238,20 +263,23 @@ mod tests {
         }
     }
 
-    impl Stack for TestStack {
+    impl Queue for TestQueue {
         type Node = usize;
 
-        fn peek(&self) -> Option<usize> {
-            self.head.get()
+        fn newest(&self) -> Option<usize> {
+            self.newest.get()
         }
 
-        fn replace(&self, _: Option<usize>, new: usize) -> core::result::Result<(), Option<usize>> {
-            self.head.set(Some(new));
-            Ok(())
+        fn swap_newest(&self, node: Option<usize>) -> Option<usize> {
+            self.newest.replace(node)
         }
 
-        fn take(&self) -> Option<usize> {
-            self.head.take()
+        fn oldest(&self) -> Option<usize> {
+            self.oldest.get()
+        }
+
+        fn set_oldest(&self, node: Option<usize>) {
+            self.oldest.set(node);
         }
 
         fn next(&self, node: usize) -> Option<usize> {
@@ -267,14 +295,16 @@ mod tests {
         fn device(&self, node: usize) -> usize {
             self.device.get(node).map_or(0, Cell::get)
         }
+
+        fn relax(&self) {}
     }
 
     /// One run; returns how many nodes of device 1, of device 2, and of others it completed.
-    fn run(backlog: &mut Backlog<usize>, stack: &TestStack, budget: usize) -> [usize; 3] {
+    fn run(backlog: &mut Backlog<usize>, queue: &TestQueue, budget: usize) -> [usize; 3] {
         let mut of = [0; 3];
-        let nr = backlog.run(stack, budget, |node| {
-            assert!(stack.next(node).is_none());
-            if let Some(nr) = of.get_mut(match stack.device(node) {
+        let nr = backlog.run(queue, budget, |node| {
+            assert!(queue.next(node).is_none());
+            if let Some(nr) = of.get_mut(match queue.device(node) {
                 1 => 0,
                 2 => 1,
                 _ => 2,
@@ -303,14 +333,14 @@ mod tests {
         ];
 
         for (pushed, budget, runs) in cases {
-            let stack = TestStack::new();
+            let queue = TestQueue::new();
             let mut backlog = Backlog::new();
             let mut done = 0;
             let mut nr_runs = 0;
 
-            stack.add(1, pushed);
+            queue.add(1, pushed);
             loop {
-                let [nr, ..] = run(&mut backlog, &stack, budget);
+                let [nr, ..] = run(&mut backlog, &queue, budget);
 
                 if nr == 0 {
                     break;
@@ -328,20 +358,20 @@ mod tests {
     #[test]
     fn one_device_keeps_its_order() {
         for budget in 1..NODES {
-            let stack = TestStack::new();
+            let queue = TestQueue::new();
             let mut backlog = Backlog::new();
             let mut expected = 0;
 
-            stack.add(1, 20);
+            queue.add(1, 20);
             while expected < 40 {
-                let nr = backlog.run(&stack, budget, |node| {
+                let nr = backlog.run(&queue, budget, |node| {
                     assert_eq!(node, expected);
                     expected += 1;
                 });
 
                 assert!(nr > 0);
-                if stack.pushed.get() == 20 {
-                    stack.add(1, 20);
+                if queue.pushed.get() == 20 {
+                    queue.add(1, 20);
                 }
             }
             assert!(backlog.is_empty());
@@ -350,46 +380,46 @@ mod tests {
 
     #[test]
     fn long_queue_delays_another_device_by_one_run() {
-        let stack = TestStack::new();
+        let queue = TestQueue::new();
         let mut backlog = Backlog::new();
 
-        stack.add(1, 20);
-        stack.add(2, 1);
-        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
-        assert_eq!(run(&mut backlog, &stack, 4), [0, 1, 0]);
-        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
+        queue.add(1, 20);
+        queue.add(2, 1);
+        assert_eq!(run(&mut backlog, &queue, 4), [4, 0, 0]);
+        assert_eq!(run(&mut backlog, &queue, 4), [0, 1, 0]);
+        assert_eq!(run(&mut backlog, &queue, 4), [4, 0, 0]);
         // It comes while the other's are being completed.
-        stack.add(2, 1);
-        assert_eq!(run(&mut backlog, &stack, 4), [0, 1, 0]);
-        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
+        queue.add(2, 1);
+        assert_eq!(run(&mut backlog, &queue, 4), [0, 1, 0]);
+        assert_eq!(run(&mut backlog, &queue, 4), [4, 0, 0]);
     }
 
     #[test]
     fn two_long_queues_take_turns() {
-        let stack = TestStack::new();
+        let queue = TestQueue::new();
         let mut backlog = Backlog::new();
 
-        stack.add(1, 12);
-        stack.add(2, 8);
-        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
-        assert_eq!(run(&mut backlog, &stack, 4), [0, 4, 0]);
-        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
-        assert_eq!(run(&mut backlog, &stack, 4), [0, 4, 0]);
-        assert_eq!(run(&mut backlog, &stack, 4), [4, 0, 0]);
+        queue.add(1, 12);
+        queue.add(2, 8);
+        assert_eq!(run(&mut backlog, &queue, 4), [4, 0, 0]);
+        assert_eq!(run(&mut backlog, &queue, 4), [0, 4, 0]);
+        assert_eq!(run(&mut backlog, &queue, 4), [4, 0, 0]);
+        assert_eq!(run(&mut backlog, &queue, 4), [0, 4, 0]);
+        assert_eq!(run(&mut backlog, &queue, 4), [4, 0, 0]);
         assert!(backlog.is_empty());
     }
 
     #[test]
     fn more_devices_than_lanes_share_them() {
-        let stack = TestStack::new();
+        let queue = TestQueue::new();
         let mut backlog = Backlog::new();
         let mut done = 0;
 
         for device in 0..2 * LANES {
-            stack.add(device << 8, 2);
+            queue.add(device << 8, 2);
         }
         for _ in 0..2 * LANES {
-            done += backlog.run(&stack, 4, |_| ());
+            done += backlog.run(&queue, 4, |_| ());
         }
         assert_eq!(done, 4 * LANES);
         assert!(backlog.is_empty());
@@ -397,20 +427,20 @@ mod tests {
 
     #[test]
     fn callback_may_push_the_node_again() {
-        let stack = TestStack::new();
+        let queue = TestQueue::new();
         let mut backlog = Backlog::new();
         let mut wanted = false;
 
-        stack.add(1, 3);
+        queue.add(1, 3);
         assert_eq!(
-            backlog.run(&stack, BUDGET, |node| {
+            backlog.run(&queue, BUDGET, |node| {
                 if node == 0 {
-                    wanted = batch::push(&stack, node);
+                    wanted = batch::push(&queue, node);
                 }
             }),
             3
         );
         assert!(wanted);
-        assert_eq!(run(&mut backlog, &stack, BUDGET), [1, 0, 0]);
+        assert_eq!(run(&mut backlog, &queue, BUDGET), [1, 0, 0]);
     }
 }

@@ -1,97 +1,120 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The batch of finished bios of one CPU: a list that any CPU may take.
+//! The batch of finished bios of one CPU: a queue that any CPU may add to, and that its worker
+//! takes from whatever CPU it runs on.
 //!
 //! Pure: knows neither bios nor threads, so KUnit, a host test, proptest and loom all run this
 //! source.
 //!
 //! # State machine
 //!
-//! The head word is the whole state: empty, or the newest node of a chain.
+//! The word that names the newest node is the whole state: empty, or not.
 //!
 //! ```text
 //!             push(): true, the caller sees to it that the worker runs
 //!   empty  ------------------------------------------------>  not empty  --+ push(): false
 //!          <------------------------------------------------             <-+
-//!             take(): one exchange, from whatever CPU
+//!             take(): one exchange, by the worker
 //! ```
 //!
-//! The worker looks at the head once more between the moment from which it can be woken and going
-//! to sleep, and the replacement of the head is a full barrier. So either that look sees the new
-//! node, or the waking sees the sleeper: no node stays behind, and none has to wait for a CPU to
-//! be dead. The exchange hands each chain to one worker only, so nodes come out once and in the
-//! order in which they were pushed.
+//! A producer exchanges the newest node for its own, and then links the two, or names its own as
+//! the oldest. So nodes are linked in the order in which they are completed, and an addition costs
+//! one atomic operation that cannot fail. The price is a moment between exchange and link: a worker
+//! that gets there first waits for the link. Producers cannot be preempted in between, and are on
+//! the worker's own CPU unless that is going away or is isolated, so it does not see that moment.
+//!
+//! The worker looks at the newest node once more between the moment from which it can be woken and
+//! going to sleep, and the exchange is a full barrier. So either that look sees the new node, or
+//! the waking sees the sleeper: no node stays behind, and none has to wait for a CPU to be dead.
 //!
 //! A CPU that goes away changes nothing here. The scheduler moves the worker to another CPU,
-//! which takes the list as the old one would have done.
+//! which takes the queue as the old one would have done.
+//!
+//! The algorithm is that of the intrusive multi-producer queue of Dmitry Vyukov, without its stub
+//! node: the worker takes all nodes, so no last one has to stay.
 
-/// What a batch is made of: a head word and a link in every node.
+/// What a batch is made of: two words, and a link in every node.
 ///
-/// Implementations provide the memory ordering that is stated at each operation.
-pub trait Stack {
+/// All of them are accessed by several threads at a time: implementations use `READ_ONCE()` and
+/// `WRITE_ONCE()` but where more is stated.
+pub trait Queue {
     /// A handle on one node, cheap to copy.
-    type Node: Copy;
+    type Node: Copy + PartialEq;
 
-    /// Reads the head. Needs no ordering.
-    fn peek(&self) -> Option<Self::Node>;
+    /// The newest node.
+    fn newest(&self) -> Option<Self::Node>;
 
-    /// Replaces the head by `new` if it is `old`, else returns what it is.
+    /// Replaces the newest node, and returns what it was.
     ///
-    /// Full: who takes `new` sees the link of `new` and all that the producer wrote before, and
-    /// what the producer reads next is no older than the new head.
-    fn replace(
-        &self,
-        old: Option<Self::Node>,
-        new: Self::Node,
-    ) -> core::result::Result<(), Option<Self::Node>>;
+    /// Fully ordered: who takes a node sees all that its producer wrote before, and what a
+    /// producer reads after that is no older than its node.
+    fn swap_newest(&self, node: Option<Self::Node>) -> Option<Self::Node>;
 
-    /// Empties the head and returns what it was.
-    ///
-    /// Acquire: pairs with [`Stack::replace`].
-    fn take(&self) -> Option<Self::Node>;
+    /// The oldest node, if its producer has come to say so.
+    fn oldest(&self) -> Option<Self::Node>;
+
+    /// Sets the oldest node.
+    fn set_oldest(&self, node: Option<Self::Node>);
 
     /// The link of a node that the caller owns.
     fn next(&self, node: Self::Node) -> Option<Self::Node>;
 
-    /// Sets the link of a node that the caller owns.
+    /// Sets the link of a node that the caller owns, or that it got as the newest but one.
     fn set_next(&self, node: Self::Node, next: Option<Self::Node>);
 
     /// What a node that the caller owns came from: equal for nodes of one device.
     fn device(&self, node: Self::Node) -> usize;
+
+    /// Passes the time until a producer has linked its node.
+    fn relax(&self);
 }
 
-/// Adds `node` to `stack`; the caller sees to it that the worker runs if this returns `true`.
+/// Adds `node` to `queue`; the caller sees to it that the worker runs if this returns `true`.
 ///
-/// Retries only when somebody else got between the look at the head and its replacement: a take,
-/// after which the head is empty, or another producer.
+/// Not to be preempted by the worker.
 #[inline]
 #[must_use = "a node added to an empty batch is lost unless the worker runs"]
-pub fn push<S: Stack>(stack: &S, node: S::Node) -> bool {
-    let mut old = stack.peek();
-
-    loop {
-        stack.set_next(node, old);
-        match stack.replace(old, node) {
-            Ok(()) => return old.is_none(),
-            Err(now) => old = now,
+pub fn push<Q: Queue>(queue: &Q, node: Q::Node) -> bool {
+    queue.set_next(node, None);
+    match queue.swap_newest(Some(node)) {
+        Some(older) => {
+            queue.set_next(older, Some(node));
+            false
+        }
+        None => {
+            queue.set_oldest(Some(node));
+            true
         }
     }
 }
 
-/// Takes all nodes of `stack`; returns the oldest, linked to newer ones.
+/// Takes all nodes of `queue`; returns the oldest and the newest of them.
+///
+/// One caller at a time. Nothing is taken if the producer of the oldest node has not come to say
+/// so: it will see to it that the worker runs.
 #[inline]
-pub fn take<S: Stack>(stack: &S) -> Option<S::Node> {
-    let mut oldest = None;
-    let mut newest = stack.take();
+pub fn take<Q: Queue>(queue: &Q) -> Option<(Q::Node, Q::Node)> {
+    // Mostly there is nothing when a worker looks again, and no need to own the cache line.
+    queue.newest()?;
 
-    // The chain runs from the newest node to the oldest.
-    while let Some(node) = newest {
-        newest = stack.next(node);
-        stack.set_next(node, oldest);
-        oldest = Some(node);
+    let oldest = queue.oldest()?;
+
+    // Before the queue is empty: the next to set it finds it empty.
+    queue.set_oldest(None);
+    Some((oldest, queue.swap_newest(None)?))
+}
+
+/// The node after `node` in a chain that was taken and ends with `last`.
+#[inline]
+pub fn next<Q: Queue>(queue: &Q, node: Q::Node, last: Q::Node) -> Option<Q::Node> {
+    loop {
+        let next = queue.next(node);
+
+        if next.is_some() || node == last {
+            return next;
+        }
+        queue.relax();
     }
-
-    oldest
 }
 
 #[cfg_attr(CONFIG_DONTCACHE_RUST_KUNIT_TEST, macros::kunit_tests(dontcache_batch))]
@@ -102,39 +125,51 @@ mod tests {
 
     const NODES: usize = 8;
 
-    /// A stack of array indices that lets a test put a take into the middle of a push.
-    #[derive(Default)]
-    struct TestStack {
-        head: Cell<Option<usize>>,
-        next: [Cell<Option<usize>>; NODES],
-        take_in_push: Cell<bool>,
-        taken: Cell<usize>,
+    /// What happens between the exchange and the link of a push, or of a take.
+    #[derive(Clone, Copy, Default, PartialEq)]
+    enum Meet {
+        #[default]
+        Nothing,
+        Push(usize),
+        Take,
     }
 
-    impl Stack for TestStack {
+    /// A queue of array indices that lets a test put something into the middle of an operation.
+    #[derive(Default)]
+    struct TestQueue {
+        newest: Cell<Option<usize>>,
+        oldest: Cell<Option<usize>>,
+        next: [Cell<Option<usize>>; NODES],
+        meet: Cell<Meet>,
+        met: Cell<bool>,
+        /// What a producer in the middle of its push will link.
+        link: Cell<Option<(usize, usize)>>,
+    }
+
+    impl Queue for TestQueue {
         type Node = usize;
 
-        fn peek(&self) -> Option<usize> {
-            self.head.get()
+        fn newest(&self) -> Option<usize> {
+            self.newest.get()
         }
 
-        fn replace(
-            &self,
-            old: Option<usize>,
-            new: usize,
-        ) -> core::result::Result<(), Option<usize>> {
-            if self.take_in_push.replace(false) {
-                self.taken.set(length(self, take(self)));
+        fn swap_newest(&self, node: Option<usize>) -> Option<usize> {
+            let old = self.newest.replace(node);
+
+            match self.meet.take() {
+                Meet::Nothing => (),
+                Meet::Push(other) => self.met.set(push(self, other)),
+                Meet::Take => self.met.set(take(self).is_some()),
             }
-            if self.head.get() != old {
-                return Err(self.head.get());
-            }
-            self.head.set(Some(new));
-            Ok(())
+            old
         }
 
-        fn take(&self) -> Option<usize> {
-            self.head.take()
+        fn oldest(&self) -> Option<usize> {
+            self.oldest.get()
+        }
+
+        fn set_oldest(&self, node: Option<usize>) {
+            self.oldest.set(node);
         }
 
         fn next(&self, node: usize) -> Option<usize> {
@@ -150,85 +185,113 @@ mod tests {
         fn device(&self, _: usize) -> usize {
             0
         }
-    }
 
-    fn length(stack: &TestStack, mut node: Option<usize>) -> usize {
-        let mut nr = 0;
-
-        while let Some(n) = node {
-            node = stack.next(n);
-            nr += 1;
+        fn relax(&self) {
+            if let Some((node, next)) = self.link.take() {
+                self.set_next(node, Some(next));
+            }
         }
-        nr
     }
 
     /// Pushes `0..nr`, and says whether just the first of them asked for the worker.
-    fn fill(stack: &TestStack, nr: usize) -> bool {
-        (0..nr).fold(true, |ok, node| ok & (push(stack, node) == (node == 0)))
+    fn fill(queue: &TestQueue, nr: usize) -> bool {
+        (0..nr).fold(true, |ok, node| ok & (push(queue, node) == (node == 0)))
     }
 
-    /// Takes all of `stack`, and says whether that gave `0..nr` in order.
-    fn gives_in_order(stack: &TestStack, nr: usize) -> bool {
-        let mut node = take(stack);
-        let mut expected = 0;
+    /// Takes all of `queue`, and says whether that gave `expected`.
+    fn gives(queue: &TestQueue, mut expected: impl Iterator<Item = usize>) -> bool {
+        let Some((oldest, last)) = take(queue) else {
+            return expected.next().is_none();
+        };
+        let mut node = Some(oldest);
 
         while let Some(n) = node {
-            if n != expected {
+            if expected.next() != Some(n) {
                 return false;
             }
-            expected += 1;
-            node = stack.next(n);
+            node = next(queue, n, last);
         }
-        expected == nr && stack.head.get().is_none()
+        expected.next().is_none() && queue.newest().is_none() && queue.oldest().is_none()
     }
 
     #[test]
     fn only_the_first_push_asks_for_the_worker() {
         for nr in 0..=NODES {
-            assert!(fill(&TestStack::default(), nr));
+            assert!(fill(&TestQueue::default(), nr));
         }
     }
 
     #[test]
     fn gives_every_node_once_and_oldest_first() {
         for nr in 0..=NODES {
-            let stack = TestStack::default();
+            let queue = TestQueue::default();
 
-            assert!(fill(&stack, nr));
-            assert!(gives_in_order(&stack, nr));
-            assert_eq!(take(&stack), None);
+            assert!(fill(&queue, nr));
+            assert!(gives(&queue, 0..nr));
+            assert!(gives(&queue, 0..0));
         }
     }
 
     #[test]
     fn asks_for_the_worker_again_after_each_take() {
-        let stack = TestStack::default();
+        let queue = TestQueue::default();
 
         for nr in 1..=NODES {
-            assert!(fill(&stack, nr));
-            assert!(gives_in_order(&stack, nr));
+            assert!(fill(&queue, nr));
+            assert!(gives(&queue, 0..nr));
         }
     }
 
     #[test]
-    fn push_that_loses_to_a_take_asks_for_the_worker() {
-        let stack = TestStack::default();
+    fn interrupt_in_the_first_push_leaves_the_waking_to_it() {
+        let queue = TestQueue::default();
 
-        assert!(fill(&stack, 3));
-        stack.take_in_push.set(true);
-        assert!(push(&stack, 3));
-        assert_eq!(stack.taken.get(), 3);
-        assert_eq!(stack.next(3), None);
-        assert_eq!(take(&stack), Some(3));
+        queue.meet.set(Meet::Push(1));
+        assert!(push(&queue, 0));
+        assert!(!queue.met.get());
+        assert!(gives(&queue, 0..2));
     }
 
     #[test]
-    fn take_in_an_empty_push_changes_nothing() {
-        let stack = TestStack::default();
+    fn interrupt_in_a_push_is_linked_behind_it() {
+        let queue = TestQueue::default();
 
-        stack.take_in_push.set(true);
-        assert!(push(&stack, 0));
-        assert_eq!(stack.taken.get(), 0);
-        assert!(gives_in_order(&stack, 1));
+        assert!(fill(&queue, 2));
+        queue.meet.set(Meet::Push(3));
+        assert!(!push(&queue, 2));
+        assert!(!queue.met.get());
+        assert!(gives(&queue, 0..4));
+    }
+
+    #[test]
+    fn take_in_the_first_push_takes_nothing() {
+        let queue = TestQueue::default();
+
+        queue.meet.set(Meet::Take);
+        assert!(push(&queue, 0));
+        assert!(!queue.met.get());
+        assert!(gives(&queue, 0..1));
+    }
+
+    #[test]
+    fn push_right_after_a_take_asks_for_the_worker() {
+        let queue = TestQueue::default();
+
+        assert!(fill(&queue, 3));
+        queue.meet.set(Meet::Push(3));
+        assert_eq!(take(&queue), Some((0, 2)));
+        assert!(queue.met.get());
+        assert_eq!(next(&queue, 2, 2), None);
+        assert!(gives(&queue, 3..4));
+    }
+
+    #[test]
+    fn worker_waits_for_a_link() {
+        let queue = TestQueue::default();
+
+        assert!(fill(&queue, 3));
+        queue.set_next(1, None);
+        queue.link.set(Some((1, 2)));
+        assert!(gives(&queue, 0..3));
     }
 }

@@ -12,7 +12,7 @@ use super::{
     },
     batch::{
         self,
-        Stack, //
+        Queue, //
     },
     folio::Drops,
     pace::{
@@ -31,7 +31,6 @@ use crate::{
     jump_label::static_branch_unlikely,
     prelude::*,
     sync::atomic::{
-        Acquire,
         Atomic,
         Full, //
     },
@@ -47,8 +46,8 @@ use core::ptr::{
 ///
 /// # Invariants
 ///
-/// - `head` is null or the newest bio of a chain through `bi_next` that ends in null. It is only
-///   accessed atomically, as are `task` and `state`.
+/// - `newest` and `oldest` are null or the ends of a chain through `bi_next`, which may lack links
+///   that are about to be set. They are only accessed atomically, as are `task` and `state`.
 /// - Every bio of the chain is finished, has a `bi_end_io`, and belongs to the batch.
 /// - `work` and `cpu` do not change after [`Batch::init`]. `task` is null, or the batch's worker,
 ///   a thread that never ends.
@@ -83,7 +82,7 @@ impl Batch {
     unsafe fn init(&self, cpu: u32) {
         let this = self.0.get();
 
-        // INVARIANT: A zeroed `head` is an empty chain.
+        // INVARIANT: Zeroed, the chain is empty.
         // SAFETY: This is the first use, so nobody else accesses the fields. The lock class is
         // static, and the work item is never freed.
         unsafe {
@@ -139,7 +138,7 @@ impl Batch {
         unsafe { bindings::wake_up_process(task) };
         // INVARIANT: It is this batch's worker.
         // SAFETY: The field is valid, and nobody else writes to it.
-        unsafe { (&raw mut (*this).task).write_volatile(task) };
+        unsafe { write_once(&raw mut (*this).task, task) };
         Ok(())
     }
 
@@ -162,7 +161,7 @@ impl Batch {
         }
 
         // INVARIANT: `bio` is finished and given to us by the safety requirement.
-        if batch::push(&Chain(self), bio) && self.state() == IDLE {
+        if batch::push(&Bios(self), bio) && self.state() == IDLE {
             self.wake();
         }
     }
@@ -196,7 +195,7 @@ impl Batch {
         let timing = timing();
         let mut waited = 0;
 
-        let nr = backlog.run(&Chain(self), BUDGET, |bio| {
+        let nr = backlog.run(&Bios(self), BUDGET, |bio| {
             if timing {
                 // SAFETY: By the type invariants the bio is ours until its `bi_end_io` is called.
                 // Only the worker writes to the times.
@@ -236,7 +235,7 @@ impl Batch {
 
         // SAFETY: This function does not return, so its variables live as long as the worker, and
         // only the worker uses the field.
-        unsafe { (*this).drops = drops.as_ptr() };
+        unsafe { (*this).drops = (&raw mut drops).cast() };
 
         loop {
             let nr = self.run(&mut backlog);
@@ -270,7 +269,7 @@ impl Batch {
     /// Sleeps until a bio comes, unless there is one.
     fn idle(&self) {
         // SAFETY: This is the current task's own state. The full barrier pairs with that of
-        // `push()`: either we see the new head, or the producer sees `IDLE` and wakes us.
+        // `push()`: either we see the new bio, or the producer sees `IDLE` and wakes us.
         unsafe { bindings::dontcache_set_task_idle() };
         if self.newest().is_null() {
             // SAFETY: The worker holds no locks.
@@ -333,15 +332,9 @@ impl Batch {
     }
 
     #[inline]
-    fn head(&self) -> &Atomic<*mut bindings::bio> {
-        // SAFETY: `head` is valid as long as `self`, aligned, and only accessed atomically.
-        unsafe { Atomic::from_ptr(&raw mut (*self.0.get()).head) }
-    }
-
-    #[inline]
     fn newest(&self) -> *mut bindings::bio {
-        // SAFETY: `head` is valid as long as `self`.
-        unsafe { read_once(&raw const (*self.0.get()).head) }
+        // SAFETY: `newest` is valid as long as `self`.
+        unsafe { read_once(&raw const (*self.0.get()).newest) }
     }
 
     #[inline]
@@ -367,6 +360,17 @@ impl Batch {
 unsafe fn read_once<T: Copy>(ptr: *const T) -> T {
     // SAFETY: As promised by the caller.
     unsafe { ptr.read_volatile() }
+}
+
+/// `WRITE_ONCE()`, see [`read_once`].
+///
+/// # Safety
+///
+/// As for [`read_once`].
+#[inline(always)]
+unsafe fn write_once<T: Copy>(ptr: *mut T, value: T) {
+    // SAFETY: As promised by the caller.
+    unsafe { ptr.write_volatile(value) };
 }
 
 const IDLE: i32 = bindings::bio_task_state_BIO_TASK_IDLE as i32;
@@ -444,58 +448,63 @@ unsafe fn count_time(bio: NonNull<bindings::bio>, times: &mut [i64]) -> c_ulong 
     waited as c_ulong
 }
 
-/// The chain of a batch, as the list in [`batch`] sees it.
+/// The bios of a batch, as the queue in [`batch`] sees them.
 ///
 /// Private, since its methods trust their caller to own the bios that it passes: `enqueue()` owns
-/// the one that it pushes, and a worker those that it took.
-struct Chain<'a>(&'a Batch);
+/// the one that it pushes, and the worker those that it took.
+struct Bios<'a>(&'a Batch);
 
-impl Stack for Chain<'_> {
+impl Queue for Bios<'_> {
     type Node = NonNull<bindings::bio>;
 
     #[inline]
-    fn peek(&self) -> Option<Self::Node> {
+    fn newest(&self) -> Option<Self::Node> {
         NonNull::new(self.0.newest())
     }
 
     #[inline]
-    fn replace(
-        &self,
-        old: Option<Self::Node>,
-        new: Self::Node,
-    ) -> core::result::Result<(), Option<Self::Node>> {
-        match self.0.head().cmpxchg(as_ptr(old), new.as_ptr(), Full) {
-            Ok(_) => Ok(()),
-            Err(now) => Err(NonNull::new(now)),
-        }
+    fn swap_newest(&self, bio: Option<Self::Node>) -> Option<Self::Node> {
+        let this = self.0 .0.get();
+        // SAFETY: `newest` is valid as long as the batch, aligned, and only accessed atomically.
+        let newest = unsafe { Atomic::from_ptr(&raw mut (*this).newest) };
+
+        NonNull::new(newest.xchg(as_ptr(bio), Full))
     }
 
     #[inline]
-    fn take(&self) -> Option<Self::Node> {
-        // Mostly there is nothing to take when a worker looks again, and no need for its line.
-        if self.0.newest().is_null() {
-            return None;
-        }
-        // INVARIANT: Null is an empty chain.
-        NonNull::new(self.0.head().xchg(ptr::null_mut(), Acquire))
+    fn oldest(&self) -> Option<Self::Node> {
+        // SAFETY: `oldest` is valid as long as the batch.
+        NonNull::new(unsafe { read_once(&raw const (*self.0 .0.get()).oldest) })
+    }
+
+    #[inline]
+    fn set_oldest(&self, bio: Option<Self::Node>) {
+        // SAFETY: `oldest` is valid as long as the batch.
+        unsafe { write_once(&raw mut (*self.0 .0.get()).oldest, as_ptr(bio)) };
     }
 
     #[inline]
     fn next(&self, bio: Self::Node) -> Option<Self::Node> {
-        // SAFETY: The caller owns `bio`, and a chain ends in null by the invariants of `Batch`.
-        NonNull::new(unsafe { (*bio.as_ptr()).bi_next })
+        // SAFETY: The caller owns `bio`.
+        NonNull::new(unsafe { read_once(&raw const (*bio.as_ptr()).bi_next) })
     }
 
     #[inline]
     fn set_next(&self, bio: Self::Node, next: Option<Self::Node>) {
-        // SAFETY: The caller owns `bio`.
-        unsafe { (*bio.as_ptr()).bi_next = as_ptr(next) };
+        // SAFETY: The caller owns `bio`, or its link: nobody completes it before that is set.
+        unsafe { write_once(&raw mut (*bio.as_ptr()).bi_next, as_ptr(next)) };
     }
 
     #[inline]
     fn device(&self, bio: Self::Node) -> usize {
         // SAFETY: The caller owns `bio`.
         unsafe { (*bio.as_ptr()).bi_bdev }.addr()
+    }
+
+    #[cold]
+    fn relax(&self) {
+        // SAFETY: Always safe to call.
+        unsafe { bindings::dontcache_cpu_relax() };
     }
 }
 
