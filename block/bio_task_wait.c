@@ -97,7 +97,7 @@ EXPORT_SYMBOL_GPL(bio_task_hurry);
  * Context: task.
  * Return: NULL if it is not the worker of a batch.
  */
-struct folio_batch *bio_task_drops(void)
+void *bio_task_drops(void)
 {
 	struct bio_task_batch *batch;
 

@@ -277,14 +277,14 @@ for fs in xfs ext4; do
 	remount_tests $fs
 	flag_tests $fs /mnt/fs
 	fio_tests $fs /mnt/fs/fio
-	if [ $fs-$ENGINE = ext4-c ]; then
+	if [ "$fs-$ENGINE" = ext4-c ]; then
 		skip "$fs overwrite is dropped" "upstream's ext4 completes overwrites in interrupts and keeps the pages"
 	else
 		for flag in $flags; do
 			check "$fs $flag overwrite is dropped" overwrite_is_dropped /mnt/fs/sync-0x80 "$flag"
 		done
 	fi
-	if [ $fs-$ENGINE = xfs-rust ]; then
+	if [ "$fs-$ENGINE" = xfs-rust ]; then
 		policy_tests
 	fi
 	umount /mnt/fs

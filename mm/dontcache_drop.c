@@ -58,6 +58,7 @@ unsigned int dontcache_lock(struct folio *folio)
 	return state;
 }
 
+static_assert(DONTCACHE_DROPS <= FOLIO_BATCH_SIZE);
 static_assert(AS_RELEASE_BUFFERS > AS_KERNEL_FILE &&
 	      AS_RELEASE_BUFFERS < AS_FOLIO_ORDER_MIN);
 
@@ -82,10 +83,10 @@ static bool buffers_unused(struct buffer_head *head)
  * The batch of try_to_free_buffers(), which takes i_private_lock for each
  * folio. What is not simple is left to it.
  */
-static void free_buffers(struct address_space *mapping,
-			 struct folio_batch *batch)
+static void free_buffers(struct address_space *mapping, struct folio **folios,
+			 unsigned int nr_folios)
 {
-	struct buffer_head *heads[FOLIO_BATCH_SIZE];
+	struct buffer_head *heads[DONTCACHE_DROPS];
 	unsigned int i, nr = 0;
 
 	if (mapping->a_ops->release_folio &&
@@ -93,8 +94,8 @@ static void free_buffers(struct address_space *mapping,
 		return;
 
 	spin_lock(&mapping->i_private_lock);
-	for (i = 0; i < folio_batch_count(batch); i++) {
-		struct folio *folio = batch->folios[i];
+	for (i = 0; i < nr_folios; i++) {
+		struct folio *folio = folios[i];
 		struct buffer_head *head = folio_buffers(folio);
 
 		/* Checked: ext4 has data to put into the journal. */
@@ -121,46 +122,40 @@ static void free_buffers(struct address_space *mapping,
 
 /**
  * dontcache_remove - drop folios that are locked, clean and of one mapping
- * @batch: the folios; those that cannot be removed are in it on return,
- *	unlocked, the references to the others are gone
+ * @folios: the folios, at least one; those that cannot be removed come first on
+ *	return, unlocked, the references to the others are gone
+ * @nr: how many they are, at most DONTCACHE_DROPS
  *
  * The batch of folio_unmap_invalidate(), which takes i_lock and the i_pages
  * lock for each folio.
  *
  * Context: task.
+ * Return: how many could not be removed.
  */
-void dontcache_remove(struct folio_batch *batch)
+unsigned int dontcache_remove(struct folio **folios, unsigned int nr)
 {
-	struct address_space *mapping = batch->folios[0]->mapping;
+	struct address_space *mapping = folios[0]->mapping;
 	void (*free_folio)(struct folio *folio);
 	unsigned int refs[FOLIO_BATCH_SIZE];
-	struct folio_batch gone, kept;
+	unsigned int i, kept = 0;
+	struct folio_batch gone;
 	long pages = 0;
-	unsigned int i;
 
 	folio_batch_init(&gone);
-	folio_batch_init(&kept);
-	if (folio_buffers(batch->folios[0]))
-		free_buffers(mapping, batch);
-	for (i = 0; i < folio_batch_count(batch); i++) {
-		struct folio *folio = batch->folios[i];
-
-		if (filemap_release_folio(folio, 0))
-			folio_batch_add(&gone, folio);
-		else
-			folio_batch_add(&kept, folio);
-	}
-	*batch = gone;
-	folio_batch_reinit(&gone);
+	if (folio_buffers(folios[0]))
+		free_buffers(mapping, folios, nr);
+	for (i = 0; i < nr; i++)
+		if (!filemap_release_folio(folios[i], 0))
+			swap(folios[kept++], folios[i]);
 
 	spin_lock(&mapping->host->i_lock);
 	xa_lock_irq(&mapping->i_pages);
-	for (i = 0; i < folio_batch_count(batch); i++) {
-		struct folio *folio = batch->folios[i];
+	for (i = kept; i < nr; i++) {
+		struct folio *folio = folios[i];
 
 		/* Who has a pin may dirty it without the lock. */
 		if (folio_test_dirty(folio)) {
-			folio_batch_add(&kept, folio);
+			folios[kept++] = folio;
 			continue;
 		}
 		refs[folio_batch_count(&gone)] = folio_nr_pages(folio) + 1;
@@ -185,9 +180,9 @@ void dontcache_remove(struct folio_batch *batch)
 	}
 	if (folio_batch_count(&gone))
 		folios_put_refs(&gone, refs);
-	for (i = 0; i < folio_batch_count(&kept); i++)
-		folio_unlock(kept.folios[i]);
-	*batch = kept;
+	for (i = 0; i < kept; i++)
+		folio_unlock(folios[i]);
+	return kept;
 }
 
 static void retry(struct work_struct *work);

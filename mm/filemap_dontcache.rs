@@ -39,7 +39,7 @@ pub unsafe extern "C" fn dontcache_limit(
     unsafe { Mapping::from_raw(mapping) }.wrote(first, last, bytes, lazy, nowait) as c_long
 }
 
-/// Drops a folio whose writeback has ended, together with others if `batch` is not null.
+/// Drops a folio whose writeback has ended, together with others if `drops` is not null.
 ///
 /// Context: task, does not sleep.
 ///
@@ -50,11 +50,11 @@ pub unsafe extern "C" fn dontcache_limit(
 #[export]
 pub unsafe extern "C" fn dontcache_drop(
     folio: *mut bindings::folio,
-    batch: *mut bindings::folio_batch,
+    drops: *mut c_void,
     tries: c_uint,
 ) {
     // SAFETY: As promised by the caller.
-    unsafe { folio::drop_folio(NonNull::new_unchecked(folio), batch, tries) };
+    unsafe { folio::drop_folio(NonNull::new_unchecked(folio), drops, tries) };
 }
 
 /// Puts the policy called `name` in force; `-EINVAL` and no change if there is none.

@@ -14,11 +14,20 @@ use super::{
     },
     trace,
 };
-use crate::bindings;
-use core::ptr::NonNull;
+use crate::{
+    bindings,
+    prelude::*, //
+};
+use core::ptr::{
+    self,
+    NonNull, //
+};
 
 /// A folio to which its owner has a reference.
 type Folio = NonNull<bindings::folio>;
+
+/// How many folios are dropped together.
+const DROPS: usize = bindings::DONTCACHE_DROPS as usize;
 
 /// Folios that are dropped together, those of one mapping under one `i_lock` and one `i_pages`
 /// lock.
@@ -26,30 +35,19 @@ type Folio = NonNull<bindings::folio>;
 /// # Invariants
 ///
 /// The first `nr` of `folios` are valid, and the batch owns a reference to each of them.
-#[repr(transparent)]
-pub struct Drops(bindings::folio_batch);
+pub struct Drops {
+    nr: usize,
+    folios: [*mut bindings::folio; DROPS],
+}
 
 impl Drops {
     /// An empty batch.
-    pub fn new() -> Self {
-        // INVARIANT: `nr` is 0.
-        Self(bindings::folio_batch::default())
-    }
-
-    /// The batch for C, or for [`Drops::from_raw`].
-    pub fn as_ptr(&mut self) -> *mut bindings::folio_batch {
-        &raw mut self.0
-    }
-
-    /// Makes a batch of what [`Drops::as_ptr`] returned.
-    ///
-    /// # Safety
-    ///
-    /// `ptr` is of a batch that lives for `'a` and that nobody else uses meanwhile.
-    pub unsafe fn from_raw<'a>(ptr: *mut bindings::folio_batch) -> &'a mut Self {
-        // CAST: `Self` is transparent over `struct folio_batch`.
-        // SAFETY: As promised by the caller.
-        unsafe { &mut *ptr.cast() }
+    pub const fn new() -> Self {
+        // INVARIANT: There are none.
+        Self {
+            nr: 0,
+            folios: [ptr::null_mut(); DROPS],
+        }
     }
 
     /// Adds a folio; drops all of them if there is no room for another.
@@ -60,94 +58,26 @@ impl Drops {
     ///
     /// The folio is valid, and the batch gets the caller's reference to it.
     pub unsafe fn add(&mut self, folio: Folio) {
-        // SAFETY: As promised by the caller.
-        if !unsafe { self.push(folio) } {
+        // INVARIANT: The batch owns the caller's reference.
+        if let Some(at) = self.folios.get_mut(self.nr) {
+            *at = folio.as_ptr();
+            self.nr = self.nr.wrapping_add(1);
+        }
+        if self.nr == DROPS {
             self.flush();
         }
-    }
-
-    /// Adds a folio; returns whether there is room for another.
-    ///
-    /// # Safety
-    ///
-    /// The folio is valid, there is room for it, and the batch gets the caller's reference.
-    unsafe fn push(&mut self, folio: Folio) -> bool {
-        let nr = usize::from(self.0.nr);
-
-        // INVARIANT: The batch owns the caller's reference.
-        if let Some(at) = self.0.folios.get_mut(nr) {
-            *at = folio.as_ptr();
-            self.0.nr = self.0.nr.wrapping_add(1);
-        }
-        nr.wrapping_add(1) < self.0.folios.len()
     }
 
     /// Drops all folios that can be dropped, and sees to the others.
     ///
     /// Context: task. Does not sleep: who holds a folio's lock is not waited for.
     pub fn flush(&mut self) {
-        self.flush_after(0);
-    }
+        // INVARIANT: The references go over to `drop_folios()`.
+        let nr = core::mem::replace(&mut self.nr, 0);
 
-    /// The same for folios that have been tried `tries` times before.
-    fn flush_after(&mut self, tries: u32) {
-        let mut left = Self::new();
-
-        for folio in self.take() {
-            // SAFETY: The reference was the batch's. There is room for what was in a batch.
-            unsafe {
-                if sentence(folio, tries) {
-                    left.push(folio);
-                }
-            }
-        }
-        while left.0.nr != 0 {
-            left.remove_group(tries);
-        }
-    }
-
-    /// Removes the folios of the mapping that the first one is of; the others stay. All are locked
-    /// and to be dropped.
-    fn remove_group(&mut self, tries: u32) {
-        let mut group = Self::new();
-        let mut mapping = None;
-
-        for folio in self.take() {
-            // SAFETY: The folio is locked and in the page cache.
-            let of = unsafe { bindings::dontcache_mapping(folio.as_ptr()) };
-            let to = if of == *mapping.get_or_insert(of) {
-                &mut group
-            } else {
-                &mut *self
-            };
-
-            // SAFETY: The reference was the batch's. There is room for what was in a batch.
-            unsafe { to.push(folio) };
-        }
-        group.remove(tries);
-    }
-
-    /// Empties the batch; the references go over to the caller.
-    fn take(&mut self) -> impl Iterator<Item = Folio> + use<> {
-        let nr = usize::from(self.0.nr);
-
-        // INVARIANT: The batch owns nothing.
-        self.0.nr = 0;
-        self.0.folios.into_iter().take(nr).filter_map(NonNull::new)
-    }
-
-    /// Removes the folios of the batch, of which there are some, all of one mapping.
-    fn remove(&mut self, tries: u32) {
-        // What cannot be removed stays in the batch, in the same order.
-        //
-        // SAFETY: There is a reference to each folio, by the type invariants. All are as above.
-        unsafe { bindings::dontcache_remove(self.as_ptr()) };
-
-        for folio in self.take() {
-            let state = bindings::DONTCACHE_FOLIO_LOCKED | bindings::DONTCACHE_FOLIO_DIRTY;
-
-            // SAFETY: The reference was the batch's.
-            unsafe { again(folio, state, tries) };
+        if let Some(folios) = self.folios.get_mut(..nr) {
+            // SAFETY: There is a reference to each of them, by the type invariants.
+            unsafe { drop_folios(folios, 0) };
         }
     }
 }
@@ -158,26 +88,84 @@ impl Default for Drops {
     }
 }
 
-/// Drops `folio`, as part of `batch` or at once, if nothing is in the way.
+/// Drops `folio` if nothing is in the way: at once, or with others if `drops` is not null.
 ///
 /// Context: task. Does not sleep.
 ///
 /// # Safety
 ///
-/// The folio is valid, and the caller's reference goes over. `batch` is null or as for
-/// [`Drops::from_raw`].
-pub unsafe fn drop_folio(folio: Folio, batch: *mut bindings::folio_batch, tries: u32) {
-    if !batch.is_null() {
+/// The folio is valid, and the caller's reference goes over. `drops` is null or points to the
+/// [`Drops`] of the calling worker, which it does not use meanwhile.
+pub unsafe fn drop_folio(folio: Folio, drops: *mut c_void, tries: u32) {
+    if drops.is_null() {
         // SAFETY: As promised by the caller.
-        unsafe { Drops::from_raw(batch).add(folio) };
-        return;
+        unsafe { drop_folios(&mut [folio.as_ptr()], tries) };
+    } else {
+        // SAFETY: As promised by the caller.
+        unsafe { (*drops.cast::<Drops>()).add(folio) };
     }
+}
 
-    let mut one = Drops::new();
+/// Drops folios that have been tried `tries` times before; shuffles them.
+///
+/// # Safety
+///
+/// The folios are valid, at most [`DROPS`], and the caller's references go over.
+unsafe fn drop_folios(folios: &mut [*mut bindings::folio], tries: u32) {
+    let mut rest = keep(folios, |folio| {
+        // SAFETY: As promised by the caller.
+        unsafe { sentence(folio, tries) }
+    });
 
-    // SAFETY: As promised by the caller, and there is room for one.
-    unsafe { one.push(folio) };
-    one.flush_after(tries);
+    while let Some(&mut first) = rest.first_mut() {
+        // SAFETY: The folio is locked and in the page cache.
+        let mapping = unsafe { bindings::dontcache_mapping(first) };
+        let nr = keep(rest, |folio| {
+            // SAFETY: As above.
+            unsafe { bindings::dontcache_mapping(folio.as_ptr()) == mapping }
+        })
+        .len();
+        let Some((group, others)) = rest.split_at_mut_checked(nr) else {
+            return;
+        };
+        // SAFETY: The folios are locked, to be dropped, and of one mapping.
+        let kept = unsafe { bindings::dontcache_remove(group.as_mut_ptr(), nr as c_uint) };
+
+        for folio in group
+            .iter()
+            .take(kept as usize)
+            .filter_map(|f| NonNull::new(*f))
+        {
+            let state = bindings::DONTCACHE_FOLIO_LOCKED | bindings::DONTCACHE_FOLIO_DIRTY;
+
+            // SAFETY: The reference is still ours.
+            unsafe { again(folio, state, tries) };
+        }
+        rest = others;
+    }
+}
+
+/// Moves the folios for which `which` is true to the front, and returns them.
+fn keep(
+    folios: &mut [*mut bindings::folio],
+    mut which: impl FnMut(Folio) -> bool,
+) -> &mut [*mut bindings::folio] {
+    let mut nr = 0usize;
+
+    for at in 0..folios.len() {
+        let wanted = folios
+            .get(at)
+            .and_then(|f| NonNull::new(*f))
+            .is_some_and(&mut which);
+
+        if wanted {
+            if let Ok([front, this]) = folios.get_disjoint_mut([nr, at]) {
+                core::mem::swap(front, this);
+            }
+            nr = nr.wrapping_add(1);
+        }
+    }
+    folios.get_mut(..nr).unwrap_or_default()
 }
 
 /// Decides about a folio; returns whether it is to be dropped, locked and with its reference.
