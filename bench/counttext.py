@@ -96,14 +96,14 @@ def report(result):
     for name in ("batch", "stream", "bdev"):
         lines += [
             "",
-            f"{name}: where locks are taken, per dropped folio; * on the way to drop it",
+            f"{name}: where locks are taken, per dropped folio; * mostly on the way to drop it",
             head,
         ]
 
         def sites(w):
             found = collections.Counter()
             for site in w["lock_sites"]:
-                mark = "*" if site["drop_path"] else " "
+                mark = "*" if site["drop_path"] > 0.5 else " "
                 function = site["site"].split("+")[0]
                 found[f"{mark} {function}: {site['lock']}"] += site["acquired"]
             return found

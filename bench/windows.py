@@ -37,6 +37,9 @@ NEIGHBOURS = (
     "kick_pool_pick",
     "try_to_wake_up",
     "__schedule",
+    "schedule_timeout",
+    "__mod_timer",
+    "timer_delete_sync",
     "worker_thread",
     "process_one_work",
     "process_scheduled_works",
@@ -102,7 +105,7 @@ class Counts:
             if i >= 2 and self.image.code(at, 1) == b"\xfa":
                 i -= 2
             # INC of a per-CPU variable
-            elif self.image.code(at, 3) != b"\x65\xff\x05":
+            elif not re.match(rb"\x65\x48?\xff\x05", self.image.code(at, 4)):
                 continue
             times = self.at[at]
             return sum(min(self.at[at], times) for at in executed[i:]), times
@@ -123,15 +126,25 @@ class Counts:
                 part[helper] = round(self.of[helper] * calls / entries)
         return part
 
-    def reached(self, *names):
-        """The functions that were reached from some of them, without calls through pointers."""
-        seen, todo = set(), list(names)
-        while todo:
-            f = todo.pop()
-            if f not in seen and not LOCK.match(f) and self.of[f]:
-                seen.add(f)
-                todo += self.callees[f]
-        return seen
+    def shares(self, *names):
+        """For each function that some of them reach, what share of its calls they are behind.
+
+        Without calls through pointers. A function is taken to do the same for all its callers.
+        """
+        into = collections.defaultdict(collections.Counter)
+        for (caller, _, callee), n in self.calls.items():
+            if not LOCK.match(callee):
+                into[callee][caller] += n
+        share = dict.fromkeys(names, 1.0)
+        # Deeper than any path through the page cache.
+        for _ in range(12):
+            for callee, callers in into.items():
+                entries = max(self.entries(callee), callers.total())
+                if callee not in names and entries:
+                    found = sum(n * share.get(f, 0.0) for f, n in callers.items()) / entries
+                    if found:
+                        share[callee] = found
+        return share
 
 
 def per(number, of):
@@ -161,13 +174,13 @@ def figures(counts, window):
     locks = {f: counts.entries(f) for f in counts.of if LOCK.match(f)}
     locks = {f: n for f, n in sorted(locks.items(), key=lambda item: -item[1]) if n}
     # The last reference is the one that folio_end_writeback() holds.
-    drop_path = counts.reached(*(f for f in counts.of if DROP.match(f)))
+    drop_path = counts.shares(*(f for f in counts.of if DROP.match(f)))
     sites = [
         {
             "site": f"{caller}+{offset:#x}",
             "lock": callee,
             "acquired": n,
-            "drop_path": caller in drop_path,
+            "drop_path": drop_path.get(caller, 0.0),
         }
         for (caller, offset, callee), n in counts.calls.most_common()
         if LOCK.match(callee)
@@ -200,7 +213,7 @@ def figures(counts, window):
             deferred,
         ),
         "drop_locks_per_folio": per(
-            sum(site["acquired"] for site in sites if site["drop_path"]), dropped
+            sum(site["acquired"] * site["drop_path"] for site in sites), dropped
         ),
         "enqueue": enqueue,
         "worker": worker,
@@ -215,8 +228,8 @@ def figures(counts, window):
         "atomics_per_folio": per(counts.locked, dropped),
         "lock_sites": sites,
         "drop_path": {
-            f: {"entries": counts.entries(f), "instructions": counts.of[f]}
-            for f in sorted(drop_path, key=lambda f: -counts.of[f])
+            f: {"entries": counts.entries(f), "instructions": counts.of[f], "share": drop_path[f]}
+            for f in sorted(drop_path, key=lambda f: -counts.of[f] * drop_path[f])
         },
         "hotspots": hot,
         "functions": {f: n for f, n in counts.of.most_common() if n * 10000 > counts.total},

@@ -22,7 +22,8 @@ struct task_struct;
  * enum bio_task_state - what a bio does that finds its CPU's batch empty
  * @BIO_TASK_IDLE:	it wakes the worker.
  * @BIO_TASK_GATHER:	nothing, the worker wakes of itself in a few
- *			milliseconds. Nobody waits for writeback meanwhile.
+ *			milliseconds, or is woken when there are enough. Nobody
+ *			waits for writeback meanwhile.
  */
 enum bio_task_state {
 	BIO_TASK_IDLE,
@@ -38,6 +39,7 @@ enum bio_task_state {
  *		only: this CPU adds, the worker takes all, from whatever CPU it
  *		runs on.
  * @oldest:	the bio that came first, linked through bi_next to newer ones.
+ * @waiting:	about how many there are; this CPU's.
  * @task:	the worker; NULL before its CPU first comes up, or if there was
  *		no memory for it.
  * @state:	enum bio_task_state; the worker sets it, and whoever begins to
@@ -58,6 +60,7 @@ struct bio_task_batch {
 	struct bio *oldest;
 	struct task_struct *task;
 	int state;
+	unsigned int waiting;
 	int cpu;
 	struct work_struct work;
 	void *drops;

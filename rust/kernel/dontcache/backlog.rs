@@ -87,29 +87,24 @@ impl<N: Copy + PartialEq> Backlog<N> {
         let Some((mut node, last)) = taken else {
             return 0;
         };
-        let mut nr = 0usize;
+        let mut left = budget;
 
-        loop {
-            // `node` may be gone once it is handed over, and callbacks expect it unlinked.
-            let next = batch::next(queue, node, last);
-
-            nr = nr.wrapping_add(1);
-            if next.is_some() {
-                queue.set_next(node, None);
-                if nr == budget {
-                    self.last = queue.device(node);
-                }
+        // `node` may be gone once it is handed over, and callbacks expect it unlinked.
+        while let Some(next) = batch::next(queue, node, last) {
+            queue.set_next(node, None);
+            left = left.wrapping_sub(1);
+            if left == 0 {
+                self.last = queue.device(node);
+                complete(node);
+                self.sort(queue, next, last);
+                return budget;
             }
             complete(node);
-            let Some(next) = next else {
-                return nr;
-            };
-            if nr == budget {
-                self.sort(queue, next, last);
-                return nr;
-            }
             node = next;
         }
+        complete(node);
+
+        budget.wrapping_sub(left).wrapping_add(1)
     }
 
     /// Appends a chain to the lanes of its nodes' devices.

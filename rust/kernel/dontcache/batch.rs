@@ -107,13 +107,19 @@ pub fn take<Q: Queue>(queue: &Q) -> Option<(Q::Node, Q::Node)> {
 /// The node after `node` in a chain that was taken and ends with `last`.
 #[inline]
 pub fn next<Q: Queue>(queue: &Q, node: Q::Node, last: Q::Node) -> Option<Q::Node> {
-    loop {
-        let next = queue.next(node);
+    match queue.next(node) {
+        None if node != last => Some(wait_for_link(queue, node)),
+        next => next,
+    }
+}
 
-        if next.is_some() || node == last {
+#[cold]
+fn wait_for_link<Q: Queue>(queue: &Q, node: Q::Node) -> Q::Node {
+    loop {
+        queue.relax();
+        if let Some(next) = queue.next(node) {
             return next;
         }
-        queue.relax();
     }
 }
 

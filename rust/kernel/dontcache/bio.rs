@@ -160,8 +160,25 @@ impl Batch {
             unsafe { stamp(bio) };
         }
 
+        let this = self.0.get();
+
+        // An interrupt in between makes the number one too low or too high; a worker that is not
+        // woken for that wakes of itself.
+        //
         // INVARIANT: `bio` is finished and given to us by the safety requirement.
-        if batch::push(&Bios(self), bio) && self.state() == IDLE {
+        // SAFETY: `waiting` is accessed by this CPU only, whose preemption is disabled.
+        let waiting = unsafe {
+            let waiting = if batch::push(&Bios(self), bio) {
+                1
+            } else {
+                (*this).waiting.wrapping_add(1)
+            };
+
+            (*this).waiting = waiting;
+            waiting
+        };
+
+        if waiting == 1 && self.state() == IDLE || waiting == BUDGET as u32 {
             self.wake();
         }
     }
@@ -192,22 +209,13 @@ impl Batch {
     /// Completes up to a budget of what waits, and drops what can be dropped then.
     fn run(&self, backlog: &mut Backlog<NonNull<bindings::bio>>) -> usize {
         let this = self.0.get();
-        let timing = timing();
         let mut waited = 0;
-
-        let nr = backlog.run(&Bios(self), BUDGET, |bio| {
-            if timing {
-                // SAFETY: By the type invariants the bio is ours until its `bi_end_io` is called.
-                // Only the worker writes to the times.
-                waited = waited.max(unsafe { count_time(bio, &mut (*this).times) });
-            }
-            // SAFETY: By the type invariants the bio is finished, ours, and has a `bi_end_io`.
-            unsafe {
-                if let Some(end_io) = (*bio.as_ptr()).bi_end_io {
-                    end_io(bio.as_ptr());
-                }
-            }
-        });
+        let nr = if timing() {
+            self.run_timed(backlog, &mut waited)
+        } else {
+            // SAFETY: By the type invariants the bio is ours.
+            backlog.run(&Bios(self), BUDGET, |bio| unsafe { complete(bio) })
+        };
 
         if nr > 0 {
             // SAFETY: Only the worker writes to the counters, and readers bear old values.
@@ -218,6 +226,23 @@ impl Batch {
             }
         }
         nr
+    }
+
+    /// The same as [`Batch::run`], with a look at how long bios have waited, and the longest time.
+    #[cold]
+    fn run_timed(
+        &self,
+        backlog: &mut Backlog<NonNull<bindings::bio>>,
+        waited: &mut c_ulong,
+    ) -> usize {
+        backlog.run(&Bios(self), BUDGET, |bio| {
+            // SAFETY: By the type invariants the bio is ours until it is completed. Only the worker
+            // writes to the times.
+            unsafe {
+                *waited = (*waited).max(count_time(bio, &mut (*self.0.get()).times));
+                complete(bio);
+            }
+        })
     }
 
     /// The worker's life.
@@ -238,30 +263,30 @@ impl Batch {
         unsafe { (*this).drops = (&raw mut drops).cast() };
 
         loop {
-            let nr = self.run(&mut backlog);
+            let mut nr = self.run(&mut backlog);
 
+            while !backlog.is_empty() {
+                // SAFETY: The worker holds no locks.
+                unsafe { bindings::dontcache_cond_resched() };
+                nr = nr.wrapping_add(self.run(&mut backlog));
+            }
             if nr > 0 {
                 drops.flush();
             }
-            if backlog.is_empty() {
-                match pace.after_run(nr, jiffies(), hurried) {
-                    Rest::Gather(time) if self.may_gather(&mut pace) => {
-                        gathers = true;
-                        hurried = self.gather(time);
-                    }
-                    _ => {
-                        if gathers {
-                            // SAFETY: This is the batch. What came before is looked for next.
-                            unsafe { bindings::bio_task_no_gather(this) };
-                            gathers = false;
-                        }
-                        hurried = false;
-                        self.idle();
-                    }
+            match pace.after_run(nr, jiffies(), hurried) {
+                Rest::Gather(time) if self.may_gather(&mut pace) => {
+                    gathers = true;
+                    hurried = self.gather(time);
                 }
-            } else {
-                // SAFETY: The worker holds no locks.
-                unsafe { bindings::dontcache_cond_resched() };
+                _ => {
+                    if gathers {
+                        // SAFETY: This is the batch. What came before is looked for next.
+                        unsafe { bindings::bio_task_no_gather(this) };
+                        gathers = false;
+                    }
+                    hurried = false;
+                    self.idle();
+                }
             }
         }
     }
@@ -371,6 +396,21 @@ unsafe fn read_once<T: Copy>(ptr: *const T) -> T {
 unsafe fn write_once<T: Copy>(ptr: *mut T, value: T) {
     // SAFETY: As promised by the caller.
     unsafe { ptr.write_volatile(value) };
+}
+
+/// Calls the `bi_end_io` of `bio`.
+///
+/// # Safety
+///
+/// `bio` is finished, and nobody else's.
+#[inline(always)]
+unsafe fn complete(bio: NonNull<bindings::bio>) {
+    // SAFETY: As promised by the caller.
+    unsafe {
+        if let Some(end_io) = (*bio.as_ptr()).bi_end_io {
+            end_io(bio.as_ptr());
+        }
+    }
 }
 
 const IDLE: i32 = bindings::bio_task_state_BIO_TASK_IDLE as i32;

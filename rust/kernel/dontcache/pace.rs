@@ -9,10 +9,11 @@
 //!
 //! - Idle, the next bio wakes the worker. No timer is involved, and nothing is later than it was.
 //! - A run soon after another, with nobody waiting for writeback, makes the worker gather: it
-//!   sleeps for a jiffy, and longer if that gathers few, up to [`LONGEST`].
+//!   sleeps for a jiffy, and longer if that gathers few, up to [`longest()`]. A budget of bios
+//!   wakes it before that.
 //! - One bio or none in that time: idle again.
 //! - Somebody begins to wait for writeback: the worker runs at once and stays idle for
-//!   [`LONGEST`]. So no waiter is made to wait for others' bios to come.
+//!   [`longest()`]. So no waiter is made to wait for others' bios to come.
 
 /// How many bios a run is to find after gathering.
 pub const TARGET: usize = 32;
@@ -60,7 +61,7 @@ impl Pace {
         }
     }
 
-    /// Decides what follows a run of `nr` bios at `now`.
+    /// Decides what follows when `nr` bios were completed and none are left, at `now`.
     ///
     /// `hurried` tells that the worker was woken while it gathered, for somebody who waits.
     #[inline]
