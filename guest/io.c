@@ -328,7 +328,7 @@ static int meet(char **arg)
 	int flags = strtol(arg[1], NULL, 0), fd = open(arg[2], O_RDWR);
 	size_t len = strtoull(arg[3], NULL, 0);
 	struct iovec iov = { malloc(len), len };
-	volatile char *map = NULL;
+	char *map;
 	long wait = strtol(arg[4], NULL, 0);
 	long long start = now_ns(), met;
 
@@ -342,7 +342,7 @@ static int meet(char **arg)
 		map = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);
 		if (map == MAP_FAILED)
 			return fail("mmap");
-		(void)map[0];
+		fill(iov.iov_base, map[0], 1);
 	} else if (pwritev2(fd, &iov, 1, 0, flags) != (ssize_t)len) {
 		return fail("write");
 	}

@@ -58,9 +58,9 @@ unsigned int dontcache_lock(struct folio *folio)
 	return state;
 }
 
-static_assert(DONTCACHE_DROPS <= FOLIO_BATCH_SIZE);
-static_assert(AS_RELEASE_BUFFERS > AS_KERNEL_FILE &&
-	      AS_RELEASE_BUFFERS < AS_FOLIO_ORDER_MIN);
+static_assert(FOLIO_BATCH_SIZE >= DONTCACHE_DROPS);
+static_assert(AS_KERNEL_FILE < AS_RELEASE_BUFFERS);
+static_assert(AS_FOLIO_ORDER_MIN > AS_RELEASE_BUFFERS);
 
 /*
  * Whether nobody needs the buffers of a folio. A buffer that is the journal's

@@ -5,9 +5,9 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/processor.h>
 #include <linux/sched.h>
 #include <linux/topology.h>
-#include <asm/processor.h>
 
 __rust_helper bool
 rust_helper_dontcache_mapping_busy(struct address_space *mapping)

@@ -430,7 +430,7 @@ unsafe fn count(counter: *mut i64, nr: i64) {
 #[inline]
 fn jiffies() -> usize {
     // SAFETY: `jiffies` is a word that is always valid to read.
-    unsafe { read_once(&raw const bindings::jiffies) as usize }
+    unsafe { read_once(&raw const bindings::jiffies) }
 }
 
 /// Whether somebody wants to know how long bios wait. Free if not.
@@ -556,6 +556,10 @@ fn as_ptr(bio: Option<NonNull<bindings::bio>>) -> *mut bindings::bio {
 /// Gives `cpu` a worker, before it takes its first interrupt.
 ///
 /// Context: task, on a CPU that is online, with the CPU hotplug lock held. May sleep.
+///
+/// # Safety
+///
+/// Only called for a possible CPU, after [`Batch::init`].
 unsafe extern "C" fn prepare_cpu(cpu: c_uint) -> c_int {
     crate::error::from_result(|| Batch::of(cpu).make_worker().map(|()| 0))
 }
