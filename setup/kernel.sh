@@ -5,9 +5,10 @@
 # usage: kernel.sh um|virtual|x86 ENGINE
 #
 # "virtual" is UML with one CPU and a time that moves only when all wait. ENGINE
-# is rust or c (lean, to measure), rust-kunit, c-kunit or rust-debug (to test). The
-# configuration is allnoconfig with the fragments of guest/config/ for both;
-# "um rust" is built in $BUILD/um-rust, and so on.
+# is rust or c (lean, to measure), rust-kunit, c-kunit or rust-debug (to test), or
+# rust-torture or rust-kcsan (with the torture module, which is put beside the file
+# to boot). The configuration is allnoconfig with the fragments of guest/config/ for
+# both; "um rust" is built in $BUILD/um-rust, and so on.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -20,7 +21,11 @@ virtual) karch=um image=linux target=linux seconds=300 configs=(base um virtual)
 x86) karch=x86_64 image=arch/x86/boot/bzImage target=bzImage seconds=600 configs=(base x86 smp) ;;
 *) die "no architecture $arch" "use um, virtual or x86" ;;
 esac
-[ -f "$ROOT/guest/config/$engine.config" ] || die "no engine $engine" "use rust, c, rust-kunit, c-kunit or rust-debug"
+[ -f "$ROOT/guest/config/$engine.config" ] || die "no engine $engine" "use rust, c, rust-kunit, c-kunit, rust-debug, rust-torture or rust-kcsan"
+case $engine in
+# Sanitizers double the time of every file.
+rust-torture | rust-kcsan) seconds=1800 ;;
+esac
 name=$arch-$engine
 out=$BUILD/$name
 
@@ -54,8 +59,16 @@ configure() {
 }
 
 build() {
+	local targets=("$target")
+
 	configure
-	make -C "$BUILD/linux" O="$out" ARCH="$karch" "${KMAKE[@]}" -j"$JOBS" "$target"
+	if ! grep -qx CONFIG_MODULES=y "$out/.config"; then
+		make -C "$BUILD/linux" O="$out" ARCH="$karch" "${KMAKE[@]}" -j"$JOBS" "${targets[@]}"
+		return
+	fi
+	targets+=(modules)
+	make -C "$BUILD/linux" O="$out" ARCH="$karch" "${KMAKE[@]}" -j"$JOBS" "${targets[@]}"
+	cp "$out"/samples/rust/*.ko "$(dirname "$out/$image")/"
 }
 
 find_toolchain
