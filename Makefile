@@ -8,7 +8,7 @@ BENCH_ARGS := $(if $(INSTRUMENT),--instruments $(INSTRUMENT)) $(if $(MODEL),--mo
 	$(if $(SEED),--seed $(SEED))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-full bench-compare check kernel apply instructions clean distclean
+.PHONY: help demo test torture bench bench-full bench-compare check kernel apply instructions clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,7 @@ help: ## list the targets
 	@echo "  RUSTC= RUST_LIB_SRC= BINDGEN= CARGO=   instead of what is found"
 	@echo "  DONTCACHE_CACHE=DIR DONTCACHE_BUILD=DIR JOBS=N   where and how to build"
 	@echo "  demo: POLICY=flush|lazy|kick MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
+	@echo "  torture: MINUTES=n ENGINES='rust-torture rust-kcsan' SEED=n"
 	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n OUT=DIR"
 
 demo: ## build, boot, and compare four modes of I/O on XFS (15 min, then 4)
@@ -34,6 +35,9 @@ bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
 
 test: ## every test: host, KUnit, guests on UML and QEMU, lab, objects (45 min)
 	@setup/test.sh $(TESTS)
+
+torture: ## finish bios in all contexts under CPU hotplug, MINUTES=n on a kernel with KASAN and one with KCSAN
+	@setup/torture.sh "$(or $(MINUTES),30)" $(ENGINES)
 
 check: ## rustfmt, clippy, checkpatch --strict, shellcheck, ruff
 	@setup/check.sh

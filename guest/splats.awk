@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0
+# Prints what a kernel complains of in its log, and fails if it does. Known, and
+# not failures, are:
+#
+# - a report of KASAN at boot, long before our code: QEMU's interrupt during
+#   identify_boot_cpu() on a stack that clang 19 has poisoned,
+# - data races that KCSAN finds in code that is not ours: none of the functions
+#   on top of the two stacks is of the engine or of the torture test.
+
+# The time, and the thread or CPU that CONFIG_PRINTK_CALLER adds, are not part of the message.
+{
+	line = $0
+	sub(/^\[[^]]*\] *(\[[^]]*\] )?/, "", line)
+}
+
+# The frames of a stack follow until its report ends. A race is between the first few.
+function end_report() {
+	if (kind == "KASAN" && text ~ /in handle_edge_irq/ && text ~ /identify_boot_cpu/)
+		known++
+	else if (kind == "KCSAN" && text !~ /bio_task|bio_complete|dontcache|bio_torture/)
+		foreign[title]++
+	else if (kind != "") {
+		failures++
+		printf "%s", text
+	}
+	kind = ""
+}
+
+line ~ /^=+$/ {
+	if (kind == "KASAN" || kind == "KCSAN")
+		end_report()
+	next
+}
+
+line ~ /BUG: KASAN:|BUG: KCSAN:/ {
+	end_report()
+	kind = line ~ /KASAN/ ? "KASAN" : "KCSAN"
+	title = line
+	text = line "\n"
+	next
+}
+
+kind == "" && line ~ /BUG:|WARNING:|INFO: task .* blocked|detected stalls|self-detected stall|Oops|general protection fault|Kernel panic|ODEBUG:|(list|slab|memory).* corruption|UBSAN:|scheduling while atomic|Call Trace:/ {
+	kind = "other"
+	text = ""
+	lines = 0
+}
+
+kind != "" {
+	text = text line "\n"
+	# Reports other than those two have no line that ends them.
+	if (kind == "other" && ++lines == 60)
+		end_report()
+}
+
+END {
+	end_report()
+	if (known)
+		print "# known: " known " report(s) of handle_edge_irq() under identify_boot_cpu()"
+	for (title in foreign)
+		print "# not ours: " foreign[title] " x " title
+	exit failures != 0
+}
