@@ -33,8 +33,8 @@ tracked() {
 check_rustfmt() {
 	local files
 
-	# The files below rust/kernel/dontcache/ are reached through their parent.
-	mapfile -t files < <(tracked 'block/*.rs' 'mm/*.rs' rust/kernel/dontcache.rs 'host/*.rs')
+	# The files below rust/kernel/dontcache/ and samples/rust/bio_torture/ are reached through their parents.
+	mapfile -t files < <(tracked 'block/*.rs' 'mm/*.rs' rust/kernel/dontcache.rs samples/rust/rust_bio_torture.rs 'host/*.rs')
 	(cd "$ROOT" && "$rustfmt" --check --edition 2021 --config-path "$BUILD/linux/.rustfmt.toml" "${files[@]}")
 }
 
@@ -43,16 +43,18 @@ build_clippy() {
 
 	mkdir -p "$out"
 	(cd "$ROOT/guest/config" && cat base.config um.config smp.config rust-kunit.config) > "$out/wanted.config"
+	printf 'CONFIG_%s=y\n' SAMPLES SAMPLES_RUST SAMPLE_RUST_BIO_TORTURE >> "$out/wanted.config"
 	make=(make -C "$BUILD/linux" O="$out" ARCH=um "${KMAKE[@]}" CLIPPY=1 CLIPPY_DRIVER="$clippy")
 	"${make[@]}" KCONFIG_ALLCONFIG="$out/wanted.config" allnoconfig
 	# Warnings are printed when a file is built, and only then.
-	rm -f "$out/rust/kernel.o" "$out/block/bio_task.o" "$out/mm/filemap_dontcache.o"
+	rm -f "$out/rust/kernel.o" "$out/block/bio_task.o" "$out/mm/filemap_dontcache.o" \
+		"$out/samples/rust/rust_bio_torture.o"
 	"${make[@]}" -j"$JOBS" prepare
-	"${make[@]}" block/bio_task.o mm/filemap_dontcache.o
+	"${make[@]}" block/bio_task.o mm/filemap_dontcache.o samples/rust/rust_bio_torture.o
 }
 
 check_clippy() {
-	! grep -B 6 -A 12 -E '^ *--> .*(dontcache|bio_task)' "$BUILD/log/clippy.log"
+	! grep -B 6 -A 12 -E '^ *--> .*(dontcache|bio_task|bio_torture)' "$BUILD/log/clippy.log"
 }
 
 check_checkpatch() {
