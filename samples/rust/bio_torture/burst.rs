@@ -17,12 +17,15 @@ use kernel::{
     bindings,
     interrupt::local_interrupt_disable,
     new_spinlock,
-    new_spinlock_irq,
     prelude::*,
     sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
         rcu,
-        SpinLock,
-        SpinLockIrq, //
+        SpinLock, //
     },
     types::Opaque, //
 };
@@ -47,10 +50,15 @@ pub(crate) enum Place {
 }
 
 /// What one driver needs to get its bios into interrupts.
+///
+/// # Invariants
+///
+/// `items` is null, or what [`Burst::finish`] was called with, which waits. Who takes it out has it
+/// for itself.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Burst {
-    #[pin]
-    items: SpinLockIrq<KVec<Item>>,
+    /// No lock: hard interrupts may not take one that sleeps on `PREEMPT_RT`, nor free memory.
+    items: Atomic<*mut KVec<Item>>,
     #[pin]
     irq_work: Opaque<bindings::irq_work>,
     #[pin]
@@ -59,7 +67,7 @@ pub(crate) struct Burst {
     lock: SpinLock<()>,
 }
 
-// SAFETY: The items are protected by their lock, the others by their own flags.
+// SAFETY: The items are taken by one only, the others are protected by their own flags.
 unsafe impl Send for Burst {}
 
 // SAFETY: As above.
@@ -68,7 +76,7 @@ unsafe impl Sync for Burst {}
 impl Burst {
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            items <- new_spinlock_irq!(KVec::new()),
+            items: Atomic::new(ptr::null_mut()),
             irq_work <- hard_irq_work(irq_work_fn),
             tasklet <- Opaque::ffi_init(|tasklet| {
                 // SAFETY: `tasklet` is valid for writes.
@@ -81,38 +89,40 @@ impl Burst {
     /// Finishes `items`, and returns when that is done. One caller at a time.
     ///
     /// Context: task, may sleep.
-    pub(crate) fn finish(&self, items: KVec<Item>, place: Place) {
-        *self.items.lock() = items;
+    pub(crate) fn finish(&self, items: &mut KVec<Item>, place: Place) {
         match place {
             Place::Call(cpu) => {
+                self.give(items);
                 self.call(cpu, call_fn);
+                self.take_back();
             }
             Place::IrqWork => {
+                self.give(items);
                 // SAFETY: Initialized in `new()`, and idle, since it was synced.
                 unsafe { bindings::irq_work_queue(self.irq_work.get()) };
                 self.sync_irq_work();
+                self.take_back();
             }
             Place::Softirq(cpu) => {
+                self.give(items);
                 // Of a CPU that is offline this one takes over: its ksoftirqd may do it.
                 if !self.call(cpu, schedule_fn) {
                     self.schedule_tasklet();
                 }
                 self.sync_tasklet();
+                self.take_back();
             }
             Place::InterruptsOff => {
-                let items = self.take();
                 let _irqs_off = local_interrupt_disable();
 
                 finish_all(items, Some(Lane::Interrupt));
             }
             Place::Locked => {
-                let items = self.take();
                 let _guard = self.lock.lock();
 
                 finish_all(items, None);
             }
             Place::RcuReader => {
-                let items = self.take();
                 let _guard = rcu::read_lock();
 
                 finish_all(items, None);
@@ -120,13 +130,29 @@ impl Burst {
             Place::Task => (),
         }
 
-        // None, but for the last place, and a CPU that was offline.
-        finish_all(self.take(), None);
+        // None are left, but for the last place, and a CPU that was offline.
+        finish_all(items, None);
     }
 
-    /// Takes the items out, so that no lock is held when they are finished.
-    fn take(&self) -> KVec<Item> {
-        core::mem::take(&mut *self.items.lock())
+    /// Offers `items` to an interrupt, until [`Burst::take_back`].
+    fn give(&self, items: &mut KVec<Item>) {
+        // INVARIANT: Only called by `finish()`, which does not touch them before it takes them back.
+        self.items.store(items, Release);
+    }
+
+    /// Ends what [`Burst::give`] began. No interrupt that may take the items is on its way.
+    fn take_back(&self) {
+        self.items.xchg(ptr::null_mut(), Acquire);
+    }
+
+    /// Finishes the items, in an interrupt.
+    fn finish_given(&self, lane: Lane) {
+        let items = self.items.xchg(ptr::null_mut(), Acquire);
+
+        // SAFETY: By the type invariants it is valid, unless null, and nobody else has it.
+        if let Some(items) = unsafe { items.as_mut() } {
+            finish_all(items, Some(lane));
+        }
     }
 
     /// Runs `func` on `cpu`, with interrupts off, and waits for it; [`false`] if it is offline.
@@ -167,7 +193,8 @@ impl PinnedDrop for Burst {
     }
 }
 
-fn finish_all(mut items: KVec<Item>, lane: Option<Lane>) {
+/// Empties `items`, without freeing their memory.
+fn finish_all(items: &mut KVec<Item>, lane: Option<Lane>) {
     for item in items.drain_all() {
         item.finish(lane);
     }
@@ -178,9 +205,7 @@ fn finish_all(mut items: KVec<Item>, lane: Option<Lane>) {
 /// Only called by [`Burst::call`], with a burst, and interrupts off.
 unsafe extern "C" fn call_fn(burst: *mut c_void) {
     // SAFETY: As promised by the caller, who waits for this.
-    let burst = unsafe { &*burst.cast::<Burst>() };
-
-    finish_all(burst.take(), Some(Lane::Interrupt));
+    unsafe { &*burst.cast::<Burst>() }.finish_given(Lane::Interrupt);
 }
 
 /// # Safety
@@ -197,9 +222,7 @@ unsafe extern "C" fn schedule_fn(burst: *mut c_void) {
 unsafe extern "C" fn irq_work_fn(work: *mut bindings::irq_work) {
     let work = Opaque::cast_from(work).cast_mut();
     // SAFETY: `work` is in a burst, which is freed after the irq_work is synced.
-    let burst = unsafe { &*kernel::container_of!(work, Burst, irq_work) };
-
-    finish_all(burst.take(), Some(Lane::Interrupt));
+    unsafe { &*kernel::container_of!(work, Burst, irq_work) }.finish_given(Lane::Interrupt);
 }
 
 /// # Safety
@@ -208,7 +231,5 @@ unsafe extern "C" fn irq_work_fn(work: *mut bindings::irq_work) {
 unsafe extern "C" fn tasklet_fn(tasklet: *mut bindings::tasklet_struct) {
     let tasklet = Opaque::cast_from(tasklet).cast_mut();
     // SAFETY: `tasklet` is in a burst, which is freed after the tasklet is killed.
-    let burst = unsafe { &*kernel::container_of!(tasklet, Burst, tasklet) };
-
-    finish_all(burst.take(), Some(Lane::Softirq));
+    unsafe { &*kernel::container_of!(tasklet, Burst, tasklet) }.finish_given(Lane::Softirq);
 }

@@ -135,7 +135,7 @@ impl Driver {
             _ => Place::Task,
         };
 
-        self.burst.finish(items, place);
+        self.burst.finish(&mut items, place);
         Ok(())
     }
 }
