@@ -40,7 +40,7 @@ run() {
 
 need_space "$CACHE" 12
 find_toolchain
-need_tools insmod=kmod
+need_tools /sbin/insmod=kmod dmesg=util-linux
 "$ROOT/setup/overlay.sh"
 
 for engine in "${engines[@]}"; do
