@@ -74,12 +74,17 @@ batch() {
 stream() {
 	window "stream$2" "$1" /mnt/fs/file 1048576 64 1 1 end
 }
+# The stream for which upstream's worker was measured to run once a bio.
+stream128() {
+	window "stream128$2" "$1" /mnt/fs/file 131072 512 1 1 end
+}
 
 policy=/proc/sys/vm/dontcache_policy
 [ ! -e "$policy" ] || echo kick > "$policy"
 single "$uncached" ""
 batch "$uncached" ""
 stream "$uncached" ""
+stream128 "$uncached" ""
 window bdev "$uncached" /dev/nullb1 4096 4096 2 1000003 end
 batch 0 -buffered
 stream 0 -buffered
@@ -89,6 +94,7 @@ if [ -e "$policy" ]; then
 		single "$uncached" "-$name"
 		batch "$uncached" "-$name"
 		stream "$uncached" "-$name"
+		stream128 "$uncached" "-$name"
 	done
 fi
 echo "all windows"

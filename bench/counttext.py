@@ -6,10 +6,18 @@ import statistics
 
 from windows import NEIGHBOURS, TOP, per
 
-WINDOWS = ("single", "batch", "stream", "bdev", "batch-buffered", "stream-buffered")
+WINDOWS = (
+    "single",
+    "batch",
+    "stream",
+    "stream128",
+    "bdev",
+    "batch-buffered",
+    "stream-buffered",
+)
 # In a kernel that has policies; the others are under "kick", which is upstream's.
 POLICY_WINDOWS = tuple(
-    f"{window}-{policy}" for policy in ("lazy", "flush") for window in WINDOWS[:3]
+    f"{window}-{policy}" for policy in ("lazy", "flush") for window in WINDOWS[:4]
 )
 
 
@@ -32,10 +40,14 @@ def report(result):
         return [get(kernels[k][name]) if kernels[k].get(name) else None for k in order]
 
     lines += ["", "instructions per deferred bio, from bio_endio() to its callback", head]
-    for name in ("single", "batch", "stream", "bdev"):
+    for name in ("single", "batch", "stream", "stream128", "bdev"):
         lines.append(name)
         for key in ("deferred", "runs"):
             lines.append(row(key, values(name, lambda w, key=key: w[key]), "{:>12d}"))
+        a_run = values(name, lambda w: per(w["deferred"], w["runs"]))
+        lines.append(row("bios a run", a_run))
+        switches = values(name, lambda w: per(w["switches"], w["writes"]))
+        lines.append(row("context switches per write", switches, "{:>12.3f}"))
         lines.append(row("enqueue", values(name, lambda w: w["enqueue_per_bio"])))
         lines.append(row("worker", values(name, lambda w: w["worker_per_bio"])))
         both = values(name, lambda w: w["enqueue_per_bio"] + w["worker_per_bio"])

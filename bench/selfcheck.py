@@ -14,7 +14,7 @@ BOTTLENECK = 0.5
 
 def requests(role, model):
     """Requests to the device for one I/O of a role."""
-    block = {"1M": 1024, "64k": 64, "4k": 4}[role.options["bs"]]
+    block = {"1M": 1024, "128k": 128, "64k": 64, "4k": 4}[role.options["bs"]]
     return -(-block // model.request_kib)
 
 

@@ -196,6 +196,7 @@ def figures(counts, window):
         "deferred": deferred,
         "completed": completed,
         "runs": runs,
+        "switches": counts.entries("__switch_to"),
         "dropped": dropped,
         "instructions": counts.total,
         "repeated": counts.repeated,

@@ -39,7 +39,8 @@ enum bio_task_state {
  *		only: this CPU adds, the worker takes all, from whatever CPU it
  *		runs on.
  * @oldest:	the bio that came first, linked through bi_next to newer ones.
- * @waiting:	about how many there are; this CPU's.
+ * @room:	about how many more may gather before @task is woken; this
+ *		CPU's.
  * @task:	the worker; NULL before its CPU first comes up, or if there was
  *		no memory for it.
  * @state:	enum bio_task_state; the worker sets it, and whoever begins to
@@ -60,7 +61,7 @@ struct bio_task_batch {
 	struct bio *oldest;
 	struct task_struct *task;
 	int state;
-	unsigned int waiting;
+	unsigned int room;
 	int cpu;
 	struct work_struct work;
 	void *drops;

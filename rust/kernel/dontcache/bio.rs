@@ -162,24 +162,26 @@ impl Batch {
 
         let this = self.0.get();
 
-        // An interrupt in between makes the number one too low or too high; a worker that is not
-        // woken for that wakes of itself.
-        //
         // INVARIANT: `bio` is finished and given to us by the safety requirement.
-        // SAFETY: `waiting` is accessed by this CPU only, whose preemption is disabled.
-        let waiting = unsafe {
-            let waiting = if batch::push(&Bios(self), bio) {
-                1
-            } else {
-                (*this).waiting.wrapping_add(1)
+        if batch::push(&Bios(self), bio) {
+            // SAFETY: `room` is accessed by this CPU only, whose preemption is disabled.
+            unsafe { (*this).room = BUDGET as u32 };
+            if self.state() == IDLE {
+                self.wake();
+            }
+        } else {
+            // An interrupt in between makes the number wrong; a worker that is not woken for that
+            // wakes of itself.
+            //
+            // SAFETY: As above.
+            let room = unsafe {
+                (*this).room = (*this).room.wrapping_sub(1);
+                (*this).room
             };
 
-            (*this).waiting = waiting;
-            waiting
-        };
-
-        if waiting == 1 && self.state() == IDLE || waiting == BUDGET as u32 {
-            self.wake();
+            if room == 0 {
+                self.wake();
+            }
         }
     }
 
