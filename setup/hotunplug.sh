@@ -36,7 +36,7 @@ guest() {
 	mkdir -p "$scratch"
 	cp "$fio" "$scratch/fio"
 	cp "$nbd" "$scratch/nbd"
-	printf '%s\n' "ENGINE=${engine%-*}" "PARTS='$parts'" FIO_ROUNDS=15 CONTROL_ROUNDS=20 NBD_ROUNDS=100 \
+	printf '%s\n' "ENGINE=${engine%-*}" "PARTS='$parts'" FIO_ROUNDS=10 CONTROL_ROUNDS=10 NBD_ROUNDS=100 \
 		> "$scratch/env"
 	CPUS=$cpus ICOUNT=3 NVME=max_ioqpairs=1,msix_qsize=1 "$ROOT/guest/qemu.sh" \
 		"$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" 900 "$ROOT/guest/hotunplug.sh" \
