@@ -17,7 +17,7 @@ exec > /dev/console 2>&1
 mount -t debugfs debugfs /sys/kernel/debug
 mount -t configfs configfs /sys/kernel/config
 mount -t tmpfs tmpfs /mnt
-mkdir /mnt/fs
+mkdir /mnt/fs /mnt/ext4
 
 . ./lib.sh
 
@@ -27,6 +27,11 @@ mkfs.xfs -q -f -m uuid=00000000-0000-4000-8000-000000000001 /dev/nullb0 || exit 
 mount /dev/nullb0 /mnt/fs || exit 1
 # Overwrites of what was written before: XFS completes others in a worker of its own.
 dd if=/dev/zero of=/mnt/fs/file bs=1M count=64 oflag=direct status=none || exit 1
+nullb nullb2 128 blocksize=4096
+mkfs.ext4 -q -F -U 00000000-0000-4000-8000-000000000002 -E hash_seed=00000000-0000-4000-8000-000000000003 \
+	/dev/nullb2 || exit 1
+mount -t ext4 /dev/nullb2 /mnt/ext4 || exit 1
+dd if=/dev/zero of=/mnt/ext4/file bs=1M count=64 oflag=direct status=none || exit 1
 dd if=/dev/zero of=/dev/nullb1 bs=1M count=64 oflag=direct status=none || exit 1
 sync
 
@@ -86,6 +91,8 @@ batch "$uncached" ""
 stream "$uncached" ""
 stream128 "$uncached" ""
 window bdev "$uncached" /dev/nullb1 4096 4096 2 1000003 end
+# Upstream leaves these in the page cache.
+[ ! -e "$policy" ] || window ext4 "$uncached" /mnt/ext4/file 4096 4096 2 1000003 end
 batch 0 -buffered
 stream 0 -buffered
 if [ -e "$policy" ]; then

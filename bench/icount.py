@@ -15,7 +15,7 @@ from vmlinux import Failure, output_of
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Seconds, on a machine that is busy with something else.
 TIMEOUT = 600
-PROGRAMS = ("sh", "mount", "mkdir", "cat", "dd", "sync", "mkfs.xfs")
+PROGRAMS = ("sh", "mount", "mkdir", "cat", "dd", "sync", "mkfs.xfs", "mkfs.ext4")
 SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 ARGUMENTS = (
     "console=ttyS0 quiet panic=-1 null_blk.nr_devices=0 kunit.enable=0"
@@ -38,7 +38,9 @@ def initramfs(path):
     for program in PROGRAMS:
         found = shutil.which(program, path=SYSTEM_PATH)
         if not found:
-            raise Failure(f"no {program}: install it (Debian: coreutils, mount, xfsprogs)")
+            raise Failure(
+                f"no {program}: install it (Debian: coreutils, mount, xfsprogs, e2fsprogs)"
+            )
         files[f"bin/{program}"] = pathlib.Path(found)
         libraries = subprocess.run(
             ["ldd", found],

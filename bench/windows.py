@@ -17,9 +17,9 @@ LIMITER = re.compile(
     r"|rust_helper_dontcache_|.*\bdontcache::(limiter|mapping)\b"
 )
 HELPER = re.compile(r"rust_helper_(?!dontcache_)")
-# Where folios are dropped: C's, ours.
+# Where folios are dropped: C's, ours, and what in a window nearly all that is freed goes through.
 DROP = re.compile(
-    r"folio_(end_dropbehind|unmap_invalidate)$|__folio_put$"
+    r"folio_(end_dropbehind|unmap_invalidate)$|__folio_put$|__page_cache_release$|free_one_page$"
     r"|dontcache_(end_dropbehind|drop|remove|lock)$|.*\bdontcache::(folio|drop)\b"
 )
 LOCK = re.compile(

@@ -14,7 +14,7 @@ need_tools python3=python3
 # A wrong option is to be heard of now, and not after the builds.
 kernels=$(python3 "$ROOT/bench/lab.py" kernels "$@")
 need_space "$CACHE" 12
-need_tools mkfs.xfs=xfsprogs setpriv=util-linux
+need_tools mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs setpriv=util-linux
 [[ $kernels != *x86* ]] || need_tools qemu-system-x86_64=qemu-system-x86 nm=binutils
 "$ROOT/setup/overlay.sh"
 while read -r arch engine; do
