@@ -158,6 +158,9 @@ rust_ran() {
 	check "rust: no C hotplug callbacks in kallsyms" sh -c "! grep -q bio_complete_batch_cpu /proc/kallsyms"
 	check "rust: $(stat bios) bios in $(stat runs) runs" test "$(stat bios)" -gt 0 -a "$(stat runs)" -gt 0 \
 		-a "$(stat bios)" -ge "$(stat runs)"
+	check "rust: bios gathered $(stat gathered) times" test "$(stat gathered)" -gt 0
+	check "rust: of these $(stat hurried) were cut short by who waits" test "$(stat hurried)" -gt 0
+	check "rust: $(stat drop) pages were dropped" test "$(stat drop)" -gt 0
 	check "rust: writeback was started" test "$(stat start)" -gt 0
 	check "rust: busy mappings were skipped" test "$(stat skip)" -gt 0
 }

@@ -134,11 +134,13 @@ impl Batch {
             unsafe { bindings::kthread_stop(task) };
         })?;
 
-        // SAFETY: The thread never ends.
-        unsafe { bindings::wake_up_process(task) };
-        // INVARIANT: It is this batch's worker.
+        // Before the worker runs: once it gathers it is woken by who finds it here.
+        //
+        // INVARIANT: It is this batch's worker, and never ends.
         // SAFETY: The field is valid, and nobody else writes to it.
         unsafe { write_once(&raw mut (*this).task, task) };
+        // SAFETY: The thread is valid.
+        unsafe { bindings::wake_up_process(task) };
         Ok(())
     }
 
