@@ -209,7 +209,7 @@ nbd() {
 	else
 		report "$1" ios strict
 		skip "$1: no I/O that met an offline took 10 x the median" \
-			"some offline in a hundred lasts 0.4 s, and all I/O with it, for a reason not known yet; JUDGE=1 judges"
+			"on a machine that builds kernels meanwhile one offline in a hundred took 0.4 s, and all I/O with it; JUDGE=1 judges"
 	fi
 }
 
