@@ -33,10 +33,10 @@ bench-full: ## the lab with all devices, modes and workloads, in real time too (
 bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
 	@python3 bench/lab.py compare $(if $(MARGIN),--margin $(MARGIN)) "$(A)" "$(B)"
 
-test: ## every test: host, KUnit, guests on UML and QEMU, lab, objects (45 min)
+test: ## every test: host, KUnit, guests on UML and QEMU, lab, objects, hot-unplug (an hour)
 	@setup/test.sh $(TESTS)
 
-torture: ## finish bios in all contexts under CPU hotplug, MINUTES=n on a kernel with KASAN and one with KCSAN
+torture: ## finish bios in all contexts under CPU hotplug, MINUTES=n on a kernel with KASAN and lockdep
 	@setup/torture.sh "$(or $(MINUTES),30)" $(ENGINES)
 
 check: ## rustfmt, clippy, checkpatch --strict, shellcheck, ruff

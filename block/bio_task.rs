@@ -11,7 +11,6 @@ use kernel::{
         self,
         Batch, //
     },
-    error::from_result,
     prelude::*, //
 };
 
@@ -39,9 +38,9 @@ pub unsafe extern "C" fn bio_task_enqueue(
 ///
 /// Only called by `init_bio()`, once, before the first bio is submitted.
 #[export]
-pub unsafe extern "C" fn bio_task_init() -> c_int {
+pub unsafe extern "C" fn bio_task_init() {
     // SAFETY: As promised by the caller.
-    from_result(|| unsafe { bio::init() }.map(|()| 0))
+    unsafe { bio::init() };
 }
 
 /// The function of the workers, which is what tells them from other threads.

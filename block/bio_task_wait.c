@@ -6,7 +6,6 @@
 
 #include <linux/blk_types.h>
 #include <linux/dontcache.h>
-#include <linux/export.h>
 #include <linux/kthread.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
@@ -89,7 +88,6 @@ void bio_task_hurry(void)
 		}
 	}
 }
-EXPORT_SYMBOL_GPL(bio_task_hurry);
 
 /**
  * bio_task_drops - where the current task collects folios to be dropped

@@ -4,7 +4,7 @@
 # QEMU with 4 CPUs, and one line "N passed, N failed, N skipped" at the end.
 #
 # usage: torture.sh MINUTES [ENGINE...], of rust-torture (KASAN, lockdep and
-# others) and rust-kcsan; both by default. SEED=n repeats the decisions of a run.
+# others; by default) and rust-kcsan. SEED=n repeats the decisions of a run.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -12,7 +12,7 @@
 minutes=${1:-}
 shift || true
 engines=("$@")
-[ $# -gt 0 ] || engines=(rust-torture rust-kcsan)
+[ $# -gt 0 ] || engines=(rust-torture)
 seed=${SEED:-1}
 passed=0
 failed=0

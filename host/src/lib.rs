@@ -14,3 +14,5 @@ pub mod drop;
 pub mod limiter;
 #[path = "../../rust/kernel/dontcache/pace.rs"]
 pub mod pace;
+#[path = "../../rust/kernel/dontcache/test_queue.rs"]
+pub mod test_queue;

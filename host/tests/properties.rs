@@ -19,12 +19,10 @@ use dontcache_host::{
         Pace,
         Rest, //
     },
+    test_queue::TestQueue,
 };
 use proptest::prelude::*;
-use std::{
-    cell::Cell,
-    collections::VecDeque, //
-};
+use std::collections::VecDeque;
 
 /// Values around all that matters: zero, page boundaries, and both ends of the type.
 fn interesting() -> impl Strategy<Value = i64> {
@@ -90,64 +88,10 @@ proptest! {
 
 const NODES: usize = 64;
 
-struct Nodes {
-    newest: Cell<Option<usize>>,
-    oldest: Cell<Option<usize>>,
-    next: [Cell<Option<usize>>; NODES],
-    device: [Cell<usize>; NODES],
-}
-
-impl Nodes {
-    fn new() -> Self {
-        Nodes {
-            newest: Cell::new(None),
-            oldest: Cell::new(None),
-            next: [const { Cell::new(None) }; NODES],
-            device: [const { Cell::new(0) }; NODES],
-        }
-    }
-}
-
-impl Queue for Nodes {
-    type Node = usize;
-
-    fn newest(&self) -> Option<usize> {
-        self.newest.get()
-    }
-
-    fn swap_newest(&self, node: Option<usize>) -> Option<usize> {
-        self.newest.replace(node)
-    }
-
-    fn oldest(&self) -> Option<usize> {
-        self.oldest.get()
-    }
-
-    fn set_oldest(&self, node: Option<usize>) {
-        self.oldest.set(node);
-    }
-
-    fn next(&self, node: usize) -> Option<usize> {
-        self.next[node].get()
-    }
-
-    fn set_next(&self, node: usize, next: Option<usize>) {
-        self.next[node].set(next);
-    }
-
-    fn device(&self, node: usize) -> usize {
-        self.device[node].get()
-    }
-
-    fn relax(&self) {
-        panic!("one thread has nobody to wait for");
-    }
-}
-
 proptest! {
     #[test]
     fn batch_is_a_queue(pushes in proptest::collection::vec(any::<bool>(), 0..400)) {
-        let nodes = Nodes::new();
+        let nodes = TestQueue::<NODES>::new();
         let mut backlog = Backlog::new();
         let mut free: VecDeque<usize> = (0..NODES).collect();
         let mut queue = VecDeque::new();
@@ -172,7 +116,7 @@ proptest! {
         budget in 1usize..20,
         steps in proptest::collection::vec(proptest::option::of(1usize..9), 0..400),
     ) {
-        let nodes = Nodes::new();
+        let nodes = TestQueue::<NODES>::new();
         let mut backlog = Backlog::new();
         let mut free: VecDeque<usize> = (0..NODES).collect();
         // For each device its nodes, and for how many runs the first of them has waited.
@@ -180,8 +124,7 @@ proptest! {
 
         for step in steps {
             if let (Some(device), Some(node)) = (step, free.pop_front()) {
-                nodes.device[node].set(device);
-                let _ = push(&nodes, node);
+                let _ = nodes.push(device, node);
                 queues[device].0.push_back(node);
                 continue;
             }
@@ -189,9 +132,9 @@ proptest! {
             let mut served = [false; 9];
             let waiting: usize = queues.iter().map(|(queue, _)| queue.len()).sum();
             let nr = backlog.run(&nodes, budget, |node| {
-                let device = nodes.device[node].get();
+                let device = nodes.device(node);
 
-                assert_eq!(nodes.next[node].get(), None);
+                assert_eq!(nodes.next(node), None);
                 assert_eq!(queues[device].0.pop_front(), Some(node), "in order");
                 served[device] = true;
                 free.push_back(node);

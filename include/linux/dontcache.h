@@ -75,7 +75,7 @@ struct bio_task_batch {
 DECLARE_PER_CPU_ALIGNED(struct bio_task_batch, bio_task_batch);
 
 /* block/bio_task.rs, called by block/bio.c. */
-int bio_task_init(void);
+void bio_task_init(void);
 void bio_task_enqueue(struct bio_task_batch *batch, struct bio *bio);
 
 int bio_task_worker(void *batch);

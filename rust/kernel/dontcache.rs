@@ -43,4 +43,6 @@ pub mod folio;
 pub mod limiter;
 pub mod mapping;
 pub mod pace;
+#[cfg(CONFIG_DONTCACHE_RUST_KUNIT_TEST)]
+mod test_queue;
 mod trace;

@@ -3,8 +3,8 @@
 //! Torture test of task-context bio completion.
 //!
 //! In the spirit of rcutorture: bios that have a callback, but no pages and only the address of a
-//! device, are finished, by `bio_endio()`, in hard interrupts, softirqs, atomic regions of tasks and plain tasks of all CPUs,
-//! while CPUs go offline and come back. The callbacks check what filesystems rely on, and some of
+//! device, are finished, by `bio_endio()`, in hard interrupts, softirqs, atomic regions of tasks
+//! and plain tasks of all CPUs, while CPUs go offline and come back. The callbacks check what filesystems rely on, and some of
 //! them sleep, finish their bio again, or end bios that others are chained to.
 //!
 //! ```text

@@ -219,27 +219,27 @@ impl<N: Copy + PartialEq> Default for Backlog<N> {
 )]
 #[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
 mod tests {
-    use super::*;
-    use core::cell::Cell;
+    use super::{
+        super::test_queue, //
+        *,
+    };
+    use core::{
+        cell::Cell,
+        ops::Deref, //
+    };
 
     const NODES: usize = 48;
 
-    /// A queue of array indices. The device of a node is set when it is pushed.
+    /// A queue that numbers its nodes as they are pushed.
     struct TestQueue {
-        newest: Cell<Option<usize>>,
-        oldest: Cell<Option<usize>>,
-        next: [Cell<Option<usize>>; NODES],
-        device: [Cell<usize>; NODES],
+        queue: test_queue::TestQueue<NODES>,
         pushed: Cell<usize>,
     }
 
     impl TestQueue {
         const fn new() -> Self {
             Self {
-                newest: Cell::new(None),
-                oldest: Cell::new(None),
-                next: [const { Cell::new(None) }; NODES],
-                device: [const { Cell::new(0) }; NODES],
+                queue: test_queue::TestQueue::new(),
                 pushed: Cell::new(0),
             }
         }
@@ -247,57 +247,24 @@ mod tests {
         /// Pushes `nr` nodes of `device`.
         fn add(&self, device: usize, nr: usize) {
             for _ in 0..nr {
-                let node = self.pushed.get();
-
-                if let Some(of) = self.device.get(node) {
-                    of.set(device);
-                    let _ = batch::push(self, node);
-                }
-                self.pushed.set(node + 1);
+                let _ = self.queue.push(device, self.pushed.get());
+                self.pushed.set(self.pushed.get() + 1);
             }
         }
     }
 
-    impl Queue for TestQueue {
-        type Node = usize;
+    impl Deref for TestQueue {
+        type Target = test_queue::TestQueue<NODES>;
 
-        fn newest(&self) -> Option<usize> {
-            self.newest.get()
+        fn deref(&self) -> &Self::Target {
+            &self.queue
         }
-
-        fn swap_newest(&self, node: Option<usize>) -> Option<usize> {
-            self.newest.replace(node)
-        }
-
-        fn oldest(&self) -> Option<usize> {
-            self.oldest.get()
-        }
-
-        fn set_oldest(&self, node: Option<usize>) {
-            self.oldest.set(node);
-        }
-
-        fn next(&self, node: usize) -> Option<usize> {
-            self.next.get(node).and_then(Cell::get)
-        }
-
-        fn set_next(&self, node: usize, next: Option<usize>) {
-            if let Some(link) = self.next.get(node) {
-                link.set(next);
-            }
-        }
-
-        fn device(&self, node: usize) -> usize {
-            self.device.get(node).map_or(0, Cell::get)
-        }
-
-        fn relax(&self) {}
     }
 
     /// One run; returns how many nodes of device 1, of device 2, and of others it completed.
     fn run(backlog: &mut Backlog<usize>, queue: &TestQueue, budget: usize) -> [usize; 3] {
         let mut of = [0; 3];
-        let nr = backlog.run(queue, budget, |node| {
+        let nr = backlog.run(&**queue, budget, |node| {
             assert!(queue.next(node).is_none());
             if let Some(nr) = of.get_mut(match queue.device(node) {
                 1 => 0,
@@ -359,7 +326,7 @@ mod tests {
 
             queue.add(1, 20);
             while expected < 40 {
-                let nr = backlog.run(&queue, budget, |node| {
+                let nr = backlog.run(&*queue, budget, |node| {
                     assert_eq!(node, expected);
                     expected += 1;
                 });
@@ -414,7 +381,7 @@ mod tests {
             queue.add(device << 8, 2);
         }
         for _ in 0..2 * LANES {
-            done += backlog.run(&queue, 4, |_| ());
+            done += backlog.run(&*queue, 4, |_| ());
         }
         assert_eq!(done, 4 * LANES);
         assert!(backlog.is_empty());
@@ -428,9 +395,9 @@ mod tests {
 
         queue.add(1, 3);
         assert_eq!(
-            backlog.run(&queue, BUDGET, |node| {
+            backlog.run(&*queue, BUDGET, |node| {
                 if node == 0 {
-                    wanted = batch::push(&queue, node);
+                    wanted = batch::push(&*queue, node);
                 }
             }),
             3

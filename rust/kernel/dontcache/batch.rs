@@ -126,78 +126,17 @@ fn wait_for_link<Q: Queue>(queue: &Q, node: Q::Node) -> Q::Node {
 #[cfg_attr(CONFIG_DONTCACHE_RUST_KUNIT_TEST, macros::kunit_tests(dontcache_batch))]
 #[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
 mod tests {
-    use super::*;
-    use core::cell::Cell;
+    use super::{
+        super::test_queue::{
+            self,
+            Meet, //
+        },
+        *,
+    };
 
     const NODES: usize = 8;
 
-    /// What happens between the exchange and the link of a push, or of a take.
-    #[derive(Clone, Copy, Default, PartialEq)]
-    enum Meet {
-        #[default]
-        Nothing,
-        Push(usize),
-        Take,
-    }
-
-    /// A queue of array indices that lets a test put something into the middle of an operation.
-    #[derive(Default)]
-    struct TestQueue {
-        newest: Cell<Option<usize>>,
-        oldest: Cell<Option<usize>>,
-        next: [Cell<Option<usize>>; NODES],
-        meet: Cell<Meet>,
-        met: Cell<bool>,
-        /// What a producer in the middle of its push will link.
-        link: Cell<Option<(usize, usize)>>,
-    }
-
-    impl Queue for TestQueue {
-        type Node = usize;
-
-        fn newest(&self) -> Option<usize> {
-            self.newest.get()
-        }
-
-        fn swap_newest(&self, node: Option<usize>) -> Option<usize> {
-            let old = self.newest.replace(node);
-
-            match self.meet.take() {
-                Meet::Nothing => (),
-                Meet::Push(other) => self.met.set(push(self, other)),
-                Meet::Take => self.met.set(take(self).is_some()),
-            }
-            old
-        }
-
-        fn oldest(&self) -> Option<usize> {
-            self.oldest.get()
-        }
-
-        fn set_oldest(&self, node: Option<usize>) {
-            self.oldest.set(node);
-        }
-
-        fn next(&self, node: usize) -> Option<usize> {
-            self.next.get(node).and_then(Cell::get)
-        }
-
-        fn set_next(&self, node: usize, next: Option<usize>) {
-            if let Some(link) = self.next.get(node) {
-                link.set(next);
-            }
-        }
-
-        fn device(&self, _: usize) -> usize {
-            0
-        }
-
-        fn relax(&self) {
-            if let Some((node, next)) = self.link.take() {
-                self.set_next(node, Some(next));
-            }
-        }
-    }
+    type TestQueue = test_queue::TestQueue<NODES>;
 
     /// Pushes `0..nr`, and says whether just the first of them asked for the worker.
     fn fill(queue: &TestQueue, nr: usize) -> bool {

@@ -59,8 +59,8 @@ impl Batch {
     ///
     /// # Safety
     ///
-    /// `ptr` is a `struct bio_task_batch` that lives for `'a`, and that nobody but this type writes
-    /// to from the call of [`Batch::init`] on.
+    /// `ptr` is a `struct bio_task_batch` that lives for `'a`. From the call of [`Batch::init`] on
+    /// nobody but this type writes to it, but for `state`.
     #[inline]
     pub unsafe fn from_raw<'a>(ptr: *mut bindings::bio_task_batch) -> &'a Self {
         // CAST: `Self` is transparent over `struct bio_task_batch`.
@@ -210,7 +210,7 @@ impl Batch {
         }
     }
 
-    /// Completes up to a budget of what waits, and drops what can be dropped then.
+    /// Completes up to a budget of what waits; returns how many.
     fn run(&self, backlog: &mut Backlog<NonNull<bindings::bio>>) -> usize {
         let this = self.0.get();
         let mut waited = 0;
@@ -258,13 +258,15 @@ impl Batch {
         let this = self.0.get();
         let mut backlog = Backlog::new();
         let mut drops = Drops::new();
+        // Callbacks reach it through the batch, so nothing here may hold a reference to it.
+        let drops = &raw mut drops;
         let mut pace = Pace::new(bindings::HZ as usize, jiffies());
         let mut gathers = false;
         let mut hurried = false;
 
         // SAFETY: This function does not return, so its variables live as long as the worker, and
         // only the worker uses the field.
-        unsafe { (*this).drops = (&raw mut drops).cast() };
+        unsafe { (*this).drops = drops.cast() };
 
         loop {
             let mut nr = self.run(&mut backlog);
@@ -275,7 +277,8 @@ impl Batch {
                 nr = nr.wrapping_add(self.run(&mut backlog));
             }
             if nr > 0 {
-                drops.flush();
+                // SAFETY: It lives, and no callback runs.
+                unsafe { (*drops).flush() };
             }
             match pace.after_run(nr, jiffies(), hurried) {
                 Rest::Gather(time) if self.may_gather(&mut pace) => {
@@ -379,8 +382,8 @@ impl Batch {
     }
 }
 
-/// `READ_ONCE()`. A relaxed load of [`Atomic`] is a call where helpers are not inlined, which is
-/// more than all else that is done for a bio.
+/// `READ_ONCE()`. A relaxed load of [`Atomic`] is a call where helpers are not inlined, too much on
+/// a path of twenty instructions.
 ///
 /// # Safety
 ///
@@ -573,7 +576,7 @@ unsafe extern "C" fn prepare_cpu(cpu: c_uint) -> c_int {
 /// # Safety
 ///
 /// Only called once, before the first bio is submitted.
-pub unsafe fn init() -> Result {
+pub unsafe fn init() {
     for cpu in 0..nr_cpu_ids() {
         // SAFETY: `cpu` is below the number of CPUs.
         if unsafe { bindings::dontcache_cpu_possible(cpu) } {
@@ -584,7 +587,7 @@ pub unsafe fn init() -> Result {
 
     // SAFETY: The callback stays, and gets what it expects. Nothing is to be done when a CPU goes
     // offline.
-    to_result(unsafe {
+    let ret = unsafe {
         bindings::__cpuhp_setup_state(
             bindings::cpuhp_state_CPUHP_BP_PREPARE_DYN,
             c"block/bio_task:prepare".as_char_ptr(),
@@ -593,6 +596,9 @@ pub unsafe fn init() -> Result {
             None,
             false,
         )
-    })
-    .inspect_err(|_| pr_warn!("bio_task: no worker threads, using the system's workqueue\n"))
+    };
+
+    if ret < 0 {
+        pr_warn!("bio_task: no worker threads, using the system's workqueue\n");
+    }
 }
