@@ -44,5 +44,5 @@ pub mod limiter;
 pub mod mapping;
 pub mod pace;
 #[cfg(CONFIG_DONTCACHE_RUST_KUNIT_TEST)]
-mod test_queue;
+pub mod test_queue;
 mod trace;
