@@ -47,7 +47,7 @@ use core::ptr::{
 /// # Invariants
 ///
 /// - `newest` and `oldest` are null or the ends of a chain through `bi_next`, which may lack links
-///   that are about to be set. They are only accessed atomically, as are `task` and `state`.
+///   that are about to be set. They are only accessed atomically, as are `task`, `state` and `room`.
 /// - Every bio of the chain is finished, has a `bi_end_io`, and belongs to the batch.
 /// - `work` and `cpu` do not change after [`Batch::init`]. `task` is null, or the batch's worker,
 ///   a thread that never ends.
@@ -166,21 +166,18 @@ impl Batch {
 
         // INVARIANT: `bio` is finished and given to us by the safety requirement.
         if batch::push(&Bios(self), bio) {
-            // SAFETY: `room` is accessed by this CPU only, whose preemption is disabled.
-            unsafe { (*this).room = BUDGET as u32 };
+            // SAFETY: Only this CPU writes to `room`, and its preemption is disabled.
+            unsafe { write_once(&raw mut (*this).room, BUDGET as u32) };
             if self.state() == IDLE {
                 self.wake();
             }
         } else {
             // An interrupt in between makes the number wrong; a worker that is not woken for that
             // wakes of itself.
-            //
-            // SAFETY: As above.
-            let room = unsafe {
-                (*this).room = (*this).room.wrapping_sub(1);
-                (*this).room
-            };
+            let room = self.room().wrapping_sub(1);
 
+            // SAFETY: As above.
+            unsafe { write_once(&raw mut (*this).room, room) };
             if room == 0 {
                 self.wake();
             }
@@ -326,9 +323,10 @@ impl Batch {
         let this = self.0.get();
 
         // SAFETY: This is the current task's own state. The full barrier pairs with that of
-        // `wake_up_process()`: either we see that the state was reset, or are woken.
+        // `wake_up_process()`: either we see that the state was reset or the batch is full, or are
+        // woken.
         unsafe { bindings::dontcache_set_task_idle() };
-        if self.state() == GATHER {
+        if self.state() == GATHER && !self.is_full() {
             // SAFETY: The worker holds no locks.
             unsafe { bindings::schedule_timeout(time as c_long) };
         }
@@ -367,6 +365,18 @@ impl Batch {
     fn newest(&self) -> *mut bindings::bio {
         // SAFETY: `newest` is valid as long as `self`.
         unsafe { read_once(&raw const (*self.0.get()).newest) }
+    }
+
+    /// Whether a budget of bios has come. What `room` says of an empty batch is old.
+    #[inline]
+    fn is_full(&self) -> bool {
+        !self.newest().is_null() && self.room().wrapping_sub(1) >= BUDGET as u32
+    }
+
+    #[inline]
+    fn room(&self) -> u32 {
+        // SAFETY: `room` is valid as long as `self`.
+        unsafe { read_once(&raw const (*self.0.get()).room) }
     }
 
     #[inline]
