@@ -11,6 +11,7 @@
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/delay.h>
+#include <linux/dontcache.h>
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
 #include <linux/smp.h>
@@ -40,6 +41,8 @@ struct bio_task_test {
 	atomic_t twice;
 	atomic_t disordered;
 	atomic_t bad_context;
+	/* By a workqueue's worker, as all are in C. */
+	atomic_t by_workqueue;
 	wait_queue_head_t wait;
 	struct irq_work irq_work;
 };
@@ -57,6 +60,8 @@ static void fake_end_io(struct bio *bio)
 	else if (fake->seq % 64 == 63)
 		usleep_range(50, 100);
 
+	if (current->flags & PF_WQ_WORKER)
+		atomic_inc(&tst.by_workqueue);
 	if (atomic_inc_return(&fake->ended) != 1)
 		atomic_inc(&tst.twice);
 	if (atomic_inc_return(&tst.ended) != fake->seq + 1)
@@ -97,6 +102,7 @@ static void start_round(void)
 	atomic_set(&tst.twice, 0);
 	atomic_set(&tst.disordered, 0);
 	atomic_set(&tst.bad_context, 0);
+	atomic_set(&tst.by_workqueue, 0);
 	for (i = 0; i < NR_BIOS; i++) {
 		struct fake_bio *fake = &tst.bios[i];
 
@@ -118,21 +124,72 @@ static void check_round(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, atomic_read(&tst.bad_context), 0);
 }
 
+static void check_cpu(struct kunit *test, int cpu)
+{
+	int i;
+
+	start_round();
+	for (i = 0; i < NR_BIOS / BURST; i++)
+		KUNIT_ASSERT_EQ(test, 0,
+				smp_call_function_single(cpu, finish_bios, NULL,
+							 true));
+	KUNIT_ASSERT_EQ(test, tst.queued, NR_BIOS);
+	check_round(test);
+}
+
 /* Bios that finish in hard interrupts of each CPU end in tasks, in order. */
 static void bio_task_context(struct kunit *test)
 {
-	int cpu, i;
+	int cpu;
 
-	for_each_online_cpu(cpu) {
-		start_round();
-		for (i = 0; i < NR_BIOS / BURST; i++)
-			KUNIT_ASSERT_EQ(test, 0,
-					smp_call_function_single(cpu, finish_bios,
-								 NULL, true));
-		KUNIT_ASSERT_EQ(test, tst.queued, NR_BIOS);
-		check_round(test);
-	}
+	for_each_online_cpu(cpu)
+		check_cpu(test, cpu);
 }
+
+#ifdef CONFIG_DONTCACHE_RUST
+/* The worker of CPU 0, while bio_task_no_worker has it. */
+static struct task_struct *worker;
+
+static void give_worker_back(void)
+{
+	struct bio_task_batch *batch = bio_task_batch_of(0);
+
+	if (!worker)
+		return;
+	/* There must not be two that take bios. */
+	flush_work(&batch->work);
+	WRITE_ONCE(batch->task, worker);
+	worker = NULL;
+}
+
+/* Where there was no memory for a worker, the system's workqueue does its work. */
+static void bio_task_no_worker(struct kunit *test)
+{
+	struct bio_task_batch *batch = bio_task_batch_of(0);
+
+	/* Longer than it gathers: it sleeps until it is woken. */
+	msleep(50);
+	KUNIT_ASSERT_EQ(test, READ_ONCE(batch->state), BIO_TASK_IDLE);
+	worker = batch->task;
+	KUNIT_ASSERT_NOT_NULL(test, worker);
+	WRITE_ONCE(batch->task, NULL);
+
+	check_cpu(test, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tst.by_workqueue), NR_BIOS);
+	give_worker_back();
+	check_cpu(test, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tst.by_workqueue), 0);
+}
+#else
+static void give_worker_back(void)
+{
+}
+
+static void bio_task_no_worker(struct kunit *test)
+{
+	kunit_skip(test, "upstream has no worker of its own");
+}
+#endif
 
 /* What one slow device and another have in fairness. */
 static struct block_device *bdevs[2];
@@ -357,10 +414,12 @@ static void bio_task_test_exit(struct kunit *test)
 {
 	if (tst.bios)
 		wait_for(tst.queued);
+	give_worker_back();
 }
 
 static struct kunit_case bio_task_cases[] = {
 	KUNIT_CASE(bio_task_context),
+	KUNIT_CASE(bio_task_no_worker),
 	KUNIT_CASE(bio_task_fairness),
 	KUNIT_CASE_SLOW(bio_task_hotunplug),
 	{}
