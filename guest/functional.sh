@@ -243,8 +243,42 @@ times_tests() {
 	check "times: of each of $bios bios" is "$bios" bios_timed
 	io write sync $DONTCACHE "$DISK" 0 $len 4096 > /dev/null
 	check "times: none after that" is "$bios" bios_timed
+	trace_tests
 	check "cpus: a line for each, with as many bios" test "$(stat bios)" = \
 		"$(awk 'NR > 1 { nr += $3 } END { print nr }' /sys/kernel/debug/dontcache/cpus)"
+}
+
+# traced EVENT: what the fields of its lines are, one line each.
+traced() {
+	sed -n "s/^.* $1: //p" trace
+}
+
+# traced_sum EVENT FIELD: all its values together.
+traced_sum() {
+	traced "$1" | sed -n "s/.*\b$2=\([0-9]*\).*/\1/p" | awk '{ nr += $1 } END { print nr + 0 }'
+}
+
+traced_lines() {
+	traced "$1" | wc -l
+}
+
+trace_tests() {
+	tracing=/sys/kernel/tracing
+	[ -e $tracing/trace ] || mount -t tracefs tracefs $tracing
+	echo > $tracing/trace
+	echo 1 > $tracing/events/dontcache/enable
+	bios=$(stat bios)
+	runs=$(stat runs)
+	io write sync $DONTCACHE "$DISK" 0 $len 4096 > /dev/null
+	bios=$(($(stat bios) - bios))
+	runs=$(($(stat runs) - runs))
+	echo 0 > $tracing/events/dontcache/enable
+	cat $tracing/trace > trace
+	check "trace: each of $bios bios is deferred" is "$bios" traced_lines bio_task_defer
+	check "trace: $runs runs" is "$runs" traced_lines bio_task_run
+	check "trace: of all bios" is "$bios" traced_sum bio_task_run nr
+	check "trace: which waited for a time" test "$(traced_sum bio_task_run waited)" -gt 0
+	check "trace: all pages are dropped" is $((len / 4096)) traced_sum dontcache_drop pages
 }
 
 # Pages that cannot be dropped when their writeback ends. The device is slow
@@ -256,6 +290,12 @@ meet_tests() {
 	check "meet: mapped pages are left" is "ok, 16 pages cached" \
 		io meet map $LAZY /dev/nullb1 65536 1000
 	check "meet: and counted" test "$(stat mapped)" -gt 0
+	drop_caches
+	referenced=$(stat referenced)
+	io meet pin $LAZY /dev/nullb1 65536 1000 > pinned
+	# All 16 where they are one folio.
+	check "meet: what is pinned is left" grep -qxE "ok, (1|16) pages cached" pinned
+	check "meet: and counted" test "$(stat referenced)" -eq $((referenced + 1))
 	drop_caches
 	retry=$(stat retry)
 	check "meet: pages dirtied again are dropped" is "ok, 0 pages cached" \

@@ -6,7 +6,7 @@
  *
  * usage: io write|read ENGINE FLAGS FILE OFFSET LENGTH BLOCK
  *        io cached FILE OFFSET LENGTH
- *        io meet map|write FLAGS FILE LENGTH MILLISECONDS
+ *        io meet map|pin|write FLAGS FILE LENGTH MILLISECONDS
  *        io sample MILLISECONDS
  *        io syncs MILLISECONDS
  *        io opened PREFIX
@@ -18,8 +18,9 @@
  * tells what was written where. "write" ends with fsync() and then waits for
  * the pages to be dropped, with the file open: the last close of a block
  * device would drop them in any case. "meet" does the same with a device that
- * takes longer than it needs to map the pages, or to write them once more,
- * while they are under writeback.
+ * takes longer than it needs to map the pages, to pin one of them for a direct
+ * write of it to what follows them, or to write them once more, while they are
+ * under writeback.
  */
 
 #define _GNU_SOURCE
@@ -99,13 +100,13 @@ static int ring_open(struct ring *r)
 	return 0;
 }
 
-static ssize_t ring_rw(struct ring *r, int op, int fd, struct iovec *iov,
-		       off_t offset, int flags)
+/* Submits one request and waits for so many to complete. */
+static int ring_submit(struct ring *r, int op, int fd, struct iovec *iov,
+		       off_t offset, int flags, int wait)
 {
-	unsigned int tail = *r->sq_tail, head = *r->cq_head;
+	unsigned int tail = *r->sq_tail;
 	unsigned int slot = tail & *r->sq_mask;
 	struct io_uring_sqe *sqe = &r->sqes[slot];
-	ssize_t ret;
 
 	memset(sqe, 0, sizeof(*sqe));
 	sqe->opcode = op;
@@ -116,8 +117,17 @@ static ssize_t ring_rw(struct ring *r, int op, int fd, struct iovec *iov,
 	sqe->rw_flags = flags;
 	r->sq_array[slot] = slot;
 	__atomic_store_n(r->sq_tail, tail + 1, __ATOMIC_RELEASE);
-	if (syscall(SYS_io_uring_enter, r->fd, 1, 1, IORING_ENTER_GETEVENTS,
-		    NULL, 0) < 0)
+	return syscall(SYS_io_uring_enter, r->fd, 1, wait, IORING_ENTER_GETEVENTS,
+		       NULL, 0);
+}
+
+static ssize_t ring_rw(struct ring *r, int op, int fd, struct iovec *iov,
+		       off_t offset, int flags)
+{
+	unsigned int head = *r->cq_head;
+	ssize_t ret;
+
+	if (ring_submit(r, op, fd, iov, offset, flags, 1) < 0)
 		return -1;
 	while (__atomic_load_n(r->cq_tail, __ATOMIC_ACQUIRE) == head)
 		;
@@ -323,6 +333,34 @@ static int rw(int write, char **arg)
 	return 0;
 }
 
+/*
+ * Pins the last page of those that are under writeback, and no longer maps it.
+ * The direct write is under way after the writeback has ended, since it began
+ * later.
+ */
+static int pin(const char *path, int fd, size_t len)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	struct iovec iov = { NULL, page };
+	struct ring ring = {};
+	unsigned char word[1];
+	char *map;
+	int direct = open(path, O_RDWR | O_DIRECT);
+
+	if (direct < 0 || ring_open(&ring))
+		return -1;
+	map = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -1;
+	/* One fault maps the pages around it as well. */
+	fill(word, map[0], 1);
+	iov.iov_base = map + len - page;
+	usleep(100000);
+	if (ring_submit(&ring, IORING_OP_WRITEV, direct, &iov, 2 * len, 0, 0) < 0)
+		return -1;
+	return munmap(map, len);
+}
+
 static int meet(char **arg)
 {
 	int flags = strtol(arg[1], NULL, 0), fd = open(arg[2], O_RDWR);
@@ -343,6 +381,9 @@ static int meet(char **arg)
 		if (map == MAP_FAILED)
 			return fail("mmap");
 		fill(iov.iov_base, map[0], 1);
+	} else if (!strcmp(arg[0], "pin")) {
+		if (pin(arg[2], fd, len))
+			return fail("pin");
 	} else if (pwritev2(fd, &iov, 1, 0, flags) != (ssize_t)len) {
 		return fail("write");
 	}
