@@ -176,7 +176,7 @@ def role_figures(role, jobs):
         "iops": io["iops"],
         "bytes": io["io_bytes"],
         "seconds": io["runtime"] / 1000,
-        **latency(io["lat_ns"]),
+        **latency((job["sync"] if role.syncs else io)["lat_ns"]),
     }
 
 

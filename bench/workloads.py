@@ -34,6 +34,11 @@ class Role:
         """Whether it writes; if not, it reads."""
         return "write" in self.options["rw"]
 
+    @property
+    def syncs(self):
+        """Whether it waits for each of its writes in a call of its own."""
+        return "fdatasync" in self.options
+
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
@@ -169,6 +174,14 @@ WORKLOADS = {
             writer("stream", block="128k", size=256, **TIMED),
         ),
         prewrite={"dsync": 16, "stream": 256},
+    ),
+    "fdatasync": Workload(
+        "overwrites, 4 KiB, each with fdatasync(2), beside a stream of overwrites, 128 KiB",
+        (
+            writer("fdatasync", block="4k", size=16, rw="randwrite", fdatasync=1, **TIMED),
+            writer("stream", block="128k", size=256, **TIMED),
+        ),
+        prewrite={"fdatasync": 16, "stream": 256},
     ),
     "stream": Workload(
         "sequential overwrite, 128 KiB, io_uring with depth 32",
