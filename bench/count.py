@@ -32,7 +32,7 @@ SEEDS = (1, 2, 3)
 FIGURES = (
     "enqueue_per_bio",
     "worker_per_bio",
-    "waking_per_bio",
+    "path_per_bio",
     "per_write",
     "limiter_per_write",
     "locks_per_folio",

@@ -53,8 +53,8 @@ def report(result):
         lines.append(row("worker", values(name, lambda w: w["worker_per_bio"])))
         both = values(name, lambda w: w["enqueue_per_bio"] + w["worker_per_bio"])
         lines.append(row("both", both))
-        waking = values(name, lambda w: w["waking_per_bio"])
-        lines.append(row("both, and waking the worker (below, but bio_endio)", waking))
+        path = values(name, lambda w: w["path_per_bio"])
+        lines.append(row("all from bio_endio() to the callback", path))
         if name in ("single", "batch"):
             for f in NEIGHBOURS:
 

@@ -26,6 +26,8 @@ LOCK = re.compile(
     r"_raw_(spin|read|write)_(try)?lock|mutex_(try)?lock|down_(read|write)(_|$)"
     r"|queued_(spin|read|write)_lock_slowpath"
 )
+# Where a worker of a workqueue calls the function of an item; compilers put the one in the other.
+WORK_ITEMS = ("process_one_work", "process_scheduled_works")
 # What the enqueue and the worker make others do. The same code in both kernels, so
 # these differ if it is called more often.
 NEIGHBOURS = (
@@ -126,25 +128,56 @@ class Counts:
                 part[helper] = round(self.of[helper] * calls / entries)
         return part
 
-    def shares(self, *names):
+    def shares(self, share, stop=LOCK):
         """For each function that some of them reach, what share of its calls they are behind.
 
-        Without calls through pointers. A function is taken to do the same for all its callers.
+        `share` has those to start with. Without what `stop` matches, and without calls through
+        pointers. A function is taken to do the same for all its callers.
         """
         into = collections.defaultdict(collections.Counter)
         for (caller, _, callee), n in self.calls.items():
-            if not LOCK.match(callee):
+            if callee not in share and not stop.match(callee):
                 into[callee][caller] += n
-        share = dict.fromkeys(names, 1.0)
+        share = dict(share)
         # Deeper than any path through the page cache.
         for _ in range(12):
             for callee, callers in into.items():
                 entries = max(self.entries(callee), callers.total())
-                if callee not in names and entries:
+                if entries:
                     found = sum(n * share.get(f, 0.0) for f, n in callers.items()) / entries
                     if found:
                         share[callee] = found
         return share
+
+    def through_pointers(self, functions):
+        """How many calls through pointers some functions executed."""
+        return sum(
+            n
+            for at, n in self.at.items()
+            if self.image.function(at)[0] in functions and self.image.calls_pointer(at)
+        )
+
+    def deferral(self, runs):
+        """For each function that deferring bios is made of, what share of its calls it is behind.
+
+        From bio_endio() to the callback, with what is called on the way: the worker's waking,
+        the worker of the workqueue for its share of work items, timers, and switching away
+        from it. Not what drops folios, which follows callbacks, nor what the scheduler calls
+        through pointers, the same in both kernels for each run.
+        """
+        share = {f: 1.0 for f in self.of if ENQUEUE.match(f) or WORKER.match(f)}
+        # Where compilers put the enqueue; it queues nothing else.
+        queued = self.called("bio_endio", "queue_work_on")
+        if queued:
+            share["queue_work_on"] = queued / self.entries("queue_work_on")
+        items = self.through_pointers(WORK_ITEMS)
+        if items and self.entries("bio_complete_work_fn"):
+            share |= dict.fromkeys(WORK_ITEMS + ("worker_thread",), min(1.0, runs / items))
+        sleeps = self.entries("schedule_timeout")
+        if sleeps:
+            ours = sum(self.called(f, "schedule_timeout") for f in share)
+            share["process_timeout"] = ours / sleeps
+        return self.shares(share, DROP)
 
 
 def per(number, of):
@@ -161,11 +194,8 @@ def figures(counts, window):
     worker = counts.group(WORKER)
     limiter = counts.group(LIMITER)
     runs = window.get("runs_said", counts.entries("bio_complete_work_fn"))
-    completed = sum(
-        n
-        for at, n in counts.at.items()
-        if WORKER.match(counts.image.function(at)[0]) and counts.image.calls_pointer(at)
-    )
+    completed = counts.through_pointers({f for f in counts.of if WORKER.match(f)})
+    deferral = counts.deferral(runs)
     dropped = sum(
         counts.called(f, "__filemap_remove_folio")
         for f in ("folio_unmap_invalidate", "dontcache_remove")
@@ -174,7 +204,7 @@ def figures(counts, window):
     locks = {f: counts.entries(f) for f in counts.of if LOCK.match(f)}
     locks = {f: n for f, n in sorted(locks.items(), key=lambda item: -item[1]) if n}
     # The last reference is the one that folio_end_writeback() holds.
-    drop_path = counts.shares(*(f for f in counts.of if DROP.match(f)))
+    drop_path = counts.shares({f: 1.0 for f in counts.of if DROP.match(f)})
     sites = [
         {
             "site": f"{caller}+{offset:#x}",
@@ -207,11 +237,8 @@ def figures(counts, window):
         "enqueue_per_bio": per(sum(enqueue.values()), deferred),
         "worker_per_bio": per(sum(worker.values()), deferred),
         "limiter_per_write": per(sum(limiter.values()), writes),
-        "waking_per_bio": per(
-            sum(enqueue.values())
-            + sum(worker.values())
-            + sum(counts.of[f] for f in NEIGHBOURS if f != "bio_endio"),
-            deferred,
+        "path_per_bio": per(
+            inlined + sum(counts.of[f] * share for f, share in deferral.items()), deferred
         ),
         "drop_locks_per_folio": per(
             sum(site["acquired"] * site["drop_path"] for site in sites), dropped
