@@ -4,8 +4,13 @@
 #
 # - a report of KASAN at boot, long before our code: QEMU's interrupt during
 #   identify_boot_cpu() on a stack that clang 19 has poisoned,
-# - data races that KCSAN finds in code that is not ours: none of the functions
-#   on top of the two stacks is of the engine or of the torture test.
+# - data races that KCSAN finds in code that is not ours: neither of the two functions
+#   on top of either stack is of the engine or of the torture test,
+# - those on what each CPU keeps of freed bios, which bio_put() reads in interrupts.
+
+BEGIN {
+	BIO_CACHE = "data-race in (bio_put|bio_alloc_bioset) / (bio_put|bio_alloc_bioset)$"
+}
 
 # The time, and the thread or CPU that CONFIG_PRINTK_CALLER adds, are not part of the message.
 {
@@ -17,7 +22,7 @@
 function end_report() {
 	if (kind == "KASAN" && text ~ /in handle_edge_irq/ && text ~ /identify_boot_cpu/)
 		known++
-	else if (kind == "KCSAN" && text !~ /bio_task|bio_complete|dontcache|bio_torture/)
+	else if (kind == "KCSAN" && (top !~ /bio_task|bio_complete|dontcache|bio_torture/ || title ~ BIO_CACHE))
 		foreign[title]++
 	else if (kind != "") {
 		failures++
@@ -37,7 +42,17 @@ line ~ /BUG: KASAN:|BUG: KCSAN:/ {
 	kind = line ~ /KASAN/ ? "KASAN" : "KCSAN"
 	title = line
 	text = line "\n"
+	top = ""
 	next
+}
+
+# What made an access; a helper makes it for its caller.
+line ~ / to 0x[0-9a-f]+ of [0-9]+ bytes by / {
+	depth = 0
+}
+
+kind == "KCSAN" && line ~ /\+0x[0-9a-f]+\/0x/ && line !~ /^(rust_helper_|kcsan_|__tsan_)/ && depth++ < 2 {
+	top = top line "\n"
 }
 
 kind == "" && line ~ /BUG:|WARNING:|INFO: task .* blocked|detected stalls|self-detected stall|Oops|general protection fault|Kernel panic|ODEBUG:|(list|slab|memory).* corruption|UBSAN:|scheduling while atomic|Call Trace:/ {

@@ -16,7 +16,7 @@ cpus=$(cat /sys/devices/system/cpu/online)
 
 # verdicts TEXT: how many runs ended so.
 verdicts() {
-	grep -c "$module: --- End of test: $1" messages
+	grep -sc "$module: --- End of test: $1" messages
 }
 
 # load PARAMETER...: fails at once, and not by each of its effects, if the module does not load.
@@ -67,7 +67,7 @@ all_succeeded() {
 }
 
 lines() {
-	grep -c "$module: [0-9]* s: " messages
+	grep -sc "$module: [0-9]* s: " messages
 }
 
 dmesg -n 4
