@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # Tortures task-context bio completion for $TORTURE_SECONDS, unloads the module
 # and loads it again many times, and looks for what the kernel says of itself.
-# Runs in a QEMU guest; its directory holds the module and lib.sh.
+# Files are written beside that, so that workers have folios to drop and tasks
+# that wait for them. Runs in a QEMU guest; its directory holds the module, io
+# and lib.sh.
 
 cd "$(dirname "$0")" || exit 1
 . ./lib.sh
 # shellcheck source=/dev/null
 . ./env
 
+DONTCACHE=0x80
 module=rust_bio_torture
 # Bios that have not ended after that are lost. A machine that emulates, with KASAN, is slow.
 stall=30
@@ -70,10 +73,49 @@ lines() {
 	grep -sc "$module: [0-9]* s: " messages
 }
 
+# write_files DIR: uncached writes of DIR/file, fsync and reads until there is a file DIR/stop. A
+# file in DIR for each time.
+write_files() {
+	number=0
+	while [ ! -e "$1/stop" ]; do
+		for block in 4096 131072; do
+			{
+				./io write sync "$DONTCACHE" "$1/file" 0 2097152 $block &&
+					./io read sync "$DONTCACHE" "$1/file" 0 2097152 $block
+			} > "files.${1##*/}" 2>&1 || return
+		done
+		number=$((number + 1))
+		echo $number > "$1/times"
+	done
+	rm "$1/stop"
+}
+
+# has_files FS MIB: makes one and begins to write to it.
+has_files() {
+	nullb "nullb$1" "$2" completion_nsec=200000 hw_queue_depth=8 max_sectors=256 blocksize=4096
+	mkdir -p "/mnt/$1"
+	"mkfs.$1" -q "/dev/nullb$1" && mount -t "$1" "/dev/nullb$1" "/mnt/$1" || return
+	write_files "/mnt/$1" &
+}
+
+# stop_files FS: it was written to and read until now, and can be unmounted.
+stop_files() {
+	: > "/mnt/$1/stop"
+	left=600
+	while [ -e "/mnt/$1/stop" ] && [ $left -gt 0 ]; do
+		sleep 0.1
+		left=$((left - 1))
+	done
+	echo "# $1: $(cat "/mnt/$1/times") times; last: $(cat "files.$1")"
+	[ "$(cat "/mnt/$1/times")" -gt 0 ] && [ ! -e "/mnt/$1/stop" ] && umount "/mnt/$1"
+}
+
 dmesg -n 4
 dmesg --follow > messages &
 follower=$!
 
+check "xfs is written to" has_files xfs 320
+check "ext4 is written to" has_files ext4 64
 check "module loads" load "seconds=$TORTURE_SECONDS" "seed=$TORTURE_SEED" order=1 stall=$stall
 check "run ends" ends 1 $((TORTURE_SECONDS + 2 * stall + 120))
 check "verdict is SUCCESS" [ "$(verdicts SUCCESS)" = 1 ]
@@ -88,6 +130,11 @@ else
 	# Bios that are lost would keep it there, and all of this waiting.
 	skip "unload, and load again" "the first run failed"
 fi
+check "xfs was written to, and read, all the time" stop_files xfs
+check "ext4 was written to, and read, all the time" stop_files ext4
+dropped=$(stat drop)
+check "$dropped pages were dropped, $(stat missed) were not, $(stat hurried) waits ended gathering" \
+	[ "$dropped" -gt 0 ]
 # What was printed last has to get there.
 sleep 1
 kill $follower
