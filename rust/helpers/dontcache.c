@@ -12,7 +12,8 @@
 __rust_helper bool
 rust_helper_dontcache_mapping_busy(struct address_space *mapping)
 {
-	return mapping_tagged(mapping, PAGECACHE_TAG_WRITEBACK);
+	/* A hint, like all that asks without a lock. */
+	return data_race(mapping_tagged(mapping, PAGECACHE_TAG_WRITEBACK));
 }
 
 __rust_helper struct address_space *
