@@ -70,6 +70,15 @@ void bio_task_no_gather(struct bio_task_batch *batch)
 	cpumask_clear_cpu(batch->cpu, &bio_task_gathering);
 }
 
+/*
+ * Without a lock: what was set before the caller's barrier is seen, and what is
+ * set or cleared later is up to who does that.
+ */
+static unsigned int next_gathering(int cpu)
+{
+	return data_race(cpumask_next(cpu, &bio_task_gathering));
+}
+
 /**
  * bio_task_hurry - wake all workers that let bios gather
  *
@@ -77,9 +86,10 @@ void bio_task_no_gather(struct bio_task_batch *batch)
  */
 void bio_task_hurry(void)
 {
-	int cpu;
+	unsigned int cpu;
 
-	for_each_cpu(cpu, &bio_task_gathering) {
+	for (cpu = next_gathering(-1); cpu < nr_cpu_ids;
+	     cpu = next_gathering(cpu)) {
 		struct bio_task_batch *batch = bio_task_batch_of(cpu);
 
 		if (READ_ONCE(batch->state) == BIO_TASK_GATHER) {

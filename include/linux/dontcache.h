@@ -7,6 +7,7 @@
 #ifndef _LINUX_DONTCACHE_H
 #define _LINUX_DONTCACHE_H
 
+#include <linux/compiler.h>
 #include <linux/cpumask.h>
 #include <linux/jump_label.h>
 #include <linux/percpu-defs.h>
@@ -126,7 +127,7 @@ static inline void bio_task_wait_begin(void)
 	this_cpu_inc(bio_task_waits.begun);
 	/* Pairs with bio_task_gather(): one of the two sees the other. */
 	smp_mb();
-	if (unlikely(!cpumask_empty(&bio_task_gathering)))
+	if (unlikely(!data_race(cpumask_empty(&bio_task_gathering))))
 		bio_task_hurry();
 #endif
 }
