@@ -70,12 +70,12 @@ void bio_task_no_gather(struct bio_task_batch *batch)
 	cpumask_clear_cpu(batch->cpu, &bio_task_gathering);
 }
 
-/*
- * Without a lock: what was set before the caller's barrier is seen, and what is
- * set or cleared later is up to who does that.
- */
 static unsigned int next_gathering(int cpu)
 {
+	/*
+	 * Without a lock: what was set before the caller's barrier is seen, and
+	 * what is set or cleared later is up to who does that.
+	 */
 	return data_race(cpumask_next(cpu, &bio_task_gathering));
 }
 

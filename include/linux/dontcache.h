@@ -127,6 +127,7 @@ static inline void bio_task_wait_begin(void)
 	this_cpu_inc(bio_task_waits.begun);
 	/* Pairs with bio_task_gather(): one of the two sees the other. */
 	smp_mb();
+	/* What was set before that is seen; it needs no lock. */
 	if (unlikely(!data_race(cpumask_empty(&bio_task_gathering))))
 		bio_task_hurry();
 #endif
