@@ -73,8 +73,8 @@ lines() {
 	grep -sc "$module: [0-9]* s: " messages
 }
 
-# write_files DIR: uncached writes of DIR/file, fsync and reads until there is a file DIR/stop. A
-# file in DIR for each time.
+# write_files DIR: uncached writes of DIR/file, fsync and reads until there is a file DIR/stop,
+# which it removes unless something failed. How often is in DIR/times.
 write_files() {
 	number=0
 	while [ ! -e "$1/stop" ]; do

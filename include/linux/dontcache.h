@@ -40,8 +40,8 @@ enum bio_task_state {
  *		only: this CPU adds, the worker takes all, from whatever CPU it
  *		runs on.
  * @oldest:	the bio that came first, linked through bi_next to newer ones.
- * @room:	about how many more may gather before @task is woken; this
- *		CPU's.
+ * @room:	about how many more may gather before @task is woken; written by
+ *		this CPU, and old while the batch is empty.
  * @task:	the worker; NULL before its CPU first comes up, or if there was
  *		no memory for it.
  * @state:	enum bio_task_state; the worker sets it, and whoever begins to
