@@ -4,8 +4,9 @@
 //!
 //! In the spirit of rcutorture: bios that have a callback, but no pages and only the address of a
 //! device, are finished, by `bio_endio()`, in hard interrupts, softirqs, atomic regions of tasks
-//! and plain tasks of all CPUs, while CPUs go offline and come back. The callbacks check what filesystems rely on, and some of
-//! them sleep, finish their bio again, or end bios that others are chained to.
+//! and plain tasks of all CPUs, while CPUs go offline and come back. The callbacks check what
+//! filesystems rely on, and some of them sleep, finish their bio again, or end bios that others are
+//! chained to.
 //!
 //! ```text
 //!   driver (a thread for each CPU)               hotplug (a thread)     monitor (a thread)
@@ -17,8 +18,8 @@
 //!   bio_endio()  ...  the engine under test  ...  callback: checks, and gives the slot back
 //! ```
 //!
-//! It uses nothing of the engine but `bio_endio()` and `BIO_COMPLETE_IN_TASK`, so it tests upstream's
-//! C code as well.
+//! It uses nothing of the engine but `bio_endio()` and `BIO_COMPLETE_IN_TASK`, so it tests
+//! upstream's C code as well.
 
 use kernel::{
     prelude::*,
