@@ -96,7 +96,7 @@ def run(cell, kernels, fio, out, seed):
     command = [ROOT / "guest/uml.sh", kernel, scratch, str(SECONDS), ROOT / "bench/cell.sh"]
     command.append(f"mem={MEMORY_MIB * 1024 + cell.variation * VARIATION_KIB}K")
     # Where a process is mapped decides how many pages of tables it takes, and so when reclaim begins.
-    command.append("norandmaps")
+    command += ["norandmaps", "kunit.enable=0"]
     command.append("time-travel=inf-cpu" if cell.instrument == "virtual" else "ncpus=2")
     if mode.policy:
         command.append(f"dontcache.policy={mode.policy}")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Runs the KUnit suites of a kernel that setup/kernel.sh built, by kunit.py.
 #
-# usage: kunit.sh um|x86 ENGINE [FILTER]
+# usage: kunit.sh um|virtual|x86 ENGINE [FILTER]
 
 . "$(dirname "${BASH_SOURCE[0]}")/../setup/lib.sh"
 
@@ -11,7 +11,7 @@ engine=$2
 filter=${3:-}
 args=(--build_dir="$BUILD/$arch-$engine" --timeout=300)
 case $arch in
-um) args+=(--kernel_args=ncpus=4 --kernel_args=seccomp=on) ;;
+um | virtual) args+=(--kernel_args=ncpus=4 --kernel_args=seccomp=on) ;;
 x86)
 	command -v qemu-system-x86_64 > /dev/null || {
 		. "$ROOT/setup/toolchain.sh"

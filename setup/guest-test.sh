@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Runs guest/functional.sh in a guest, and prints its log.
 #
-# usage: guest-test.sh um|x86 ENGINE
+# usage: guest-test.sh um|virtual|x86 ENGINE
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -17,9 +17,9 @@ rm -rf "$scratch"
 mkdir -p "$scratch"
 cp "$("$ROOT/setup/fio.sh")" "$scratch/fio"
 case $arch in
-um)
+um | virtual)
 	printf 'ENGINE=%s\nDISK=nullb\n' "${engine%-*}" > "$scratch/env"
-	"$ROOT/guest/uml.sh" "$BUILD/um-$engine/linux" "$scratch" 300 "$ROOT/guest/functional.sh" \
+	"$ROOT/guest/uml.sh" "$BUILD/$arch-$engine/linux" "$scratch" 300 "$ROOT/guest/functional.sh" \
 		ncpus=2 kunit.enable=0 || rc=$?
 	;;
 x86)

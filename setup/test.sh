@@ -4,7 +4,7 @@
 # A test that fails does not keep the others from running.
 #
 # usage: test.sh [PART...], of: check front host um lab objects x86 hotunplug (these by default),
-# and debug (x86 with lockdep and KASAN, 20 minutes more)
+# smp (UML with several CPUs) and debug (x86 with lockdep and KASAN, 20 minutes more)
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -16,8 +16,8 @@ parts=("$@")
 [ $# -gt 0 ] || parts=(check front host um lab objects x86 hotunplug)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | host | um | lab | objects | x86 | hotunplug | debug) ;;
-	*) die "no part $part of the tests" "use check, front, host, um, lab, objects, x86, hotunplug or debug" ;;
+	check | front | host | um | lab | objects | x86 | hotunplug | smp | debug) ;;
+	*) die "no part $part of the tests" "use check, front, host, um, lab, objects, x86, hotunplug, smp or debug" ;;
 	esac
 done
 
@@ -105,14 +105,21 @@ for part in "${parts[@]}"; do
 	check) run "style" "$ROOT/setup/check.sh" ;;
 	front) run "bad input at the front door" "$ROOT/setup/front-test.sh" ;;
 	host) run "pure parts on the host" host_tests ;;
+	# One kernel without SMP for this and the lab. Others on QEMU have it.
 	um)
+		if build virtual rust-kunit; then
+			run "KUnit on UML" "$ROOT/kunit/kunit.sh" virtual rust-kunit
+			run "guest on UML, Rust" "$ROOT/setup/guest-test.sh" virtual rust-kunit
+		fi
+		;;
+	smp)
 		if build um rust-kunit; then
-			run "KUnit on UML" "$ROOT/kunit/kunit.sh" um rust-kunit
-			run "guest on UML, Rust" "$ROOT/setup/guest-test.sh" um rust-kunit
+			run "KUnit on UML, 4 CPUs" "$ROOT/kunit/kunit.sh" um rust-kunit
+			run "guest on UML, 2 CPUs" "$ROOT/setup/guest-test.sh" um rust-kunit
 		fi
 		;;
 	lab)
-		if build virtual rust; then
+		if build virtual rust-kunit; then
 			run "the lab on itself" "$ROOT/setup/lab-test.sh"
 		fi
 		;;
