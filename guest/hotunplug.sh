@@ -29,11 +29,14 @@ hangs() {
 	echo "not ok $2 of CPU $victim hangs in round $n of $1"
 	for stack in /proc/[0-9]*/task/*/stack; do
 		read -r comm < "${stack%stack}comm" || continue
-		[ "$comm" = "cpuhp/$victim" ] || grep -q folio_wait_writeback "$stack" || continue
-		echo "# $comm:"
+		case $comm in cpuhp/$victim | bio_task/*) ;; *) grep -q folio_wait_writeback "$stack" || continue ;; esac
+		echo "# $comm ($(awk '/^State|^Cpus_allowed_list/ { printf "%s ", $2 }' "${stack%stack}status")):"
 		sed 's/^/#     /' "$stack"
 	done 2> /dev/null
 	grep -E '^(Dirty|Writeback):' /proc/meminfo | sed 's/^/# /'
+	# Whether the disk or a batch has the bios.
+	sed 's/^/# in flight: /' /sys/block/$disk/inflight
+	[ ! -e /sys/kernel/debug/dontcache/cpus ] || sed 's/^/# /' /sys/kernel/debug/dontcache/cpus
 	echo "$passed passed, $((failed + 1)) failed, $skipped skipped"
 	echo 1 > status
 	echo b > /proc/sysrq-trigger
