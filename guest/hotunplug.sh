@@ -29,7 +29,7 @@ hangs() {
 	echo "not ok $2 of CPU $victim hangs in round $n of $1"
 	for stack in /proc/[0-9]*/task/*/stack; do
 		read -r comm < "${stack%stack}comm" || continue
-		case $comm in cpuhp/$victim | bio_task/*) ;; *) grep -q folio_wait_writeback "$stack" || continue ;; esac
+		case $comm in "cpuhp/$victim" | bio_task/*) ;; *) grep -q folio_wait_writeback "$stack" || continue ;; esac
 		echo "# $comm ($(awk '/^State|^Cpus_allowed_list/ { printf "%s ", $2 }' "${stack%stack}status")):"
 		sed 's/^/#     /' "$stack"
 	done 2> /dev/null
