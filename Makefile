@@ -17,6 +17,7 @@ help: ## list the targets
 	@echo "  RUSTC= RUST_LIB_SRC= BINDGEN= CARGO=   instead of what is found"
 	@echo "  DONTCACHE_CACHE=DIR DONTCACHE_BUILD=DIR JOBS=N   where and how to build"
 	@echo "  demo: POLICY=flush|lazy|kick MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
+	@echo "  test: TESTS='check um' TEST_MINUTES=n (what has to be built later is skipped)"
 	@echo "  torture: MINUTES=n ENGINES='rust-torture rust-kcsan' SEED=n"
 	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n OUT=DIR"
 
