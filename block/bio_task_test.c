@@ -35,7 +35,7 @@ struct fake_bio {
 /* All bios of one round finish on one CPU, so they must end in that order. */
 struct bio_task_test {
 	struct fake_bio *bios;
-	/* Written in hard interrupts of one CPU only. */
+	/* Written on one CPU only, with interrupts off. */
 	int queued;
 	atomic_t ended;
 	atomic_t twice;
@@ -180,9 +180,108 @@ static void bio_task_no_worker(struct kunit *test)
 	check_cpu(test, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&tst.by_workqueue), 0);
 }
+
+/* On CPU 0 with interrupts off. */
+static void finish_one(void *unused)
+{
+	struct bio *bio = &tst.bios[tst.queued].bio;
+
+	WRITE_ONCE(tst.queued, tst.queued + 1);
+	bio_endio(bio);
+}
+
+/* Bios that gather wake nobody, until there is one more than a run completes. */
+static void bio_task_gather_wakes(struct kunit *test)
+{
+	struct bio_task_batch *batch = bio_task_batch_of(0);
+	bool woken;
+	int i;
+
+	start_round();
+	/* Longer than it gathers: it sleeps, and no timer wakes it. */
+	msleep(50);
+	KUNIT_ASSERT_EQ(test, READ_ONCE(batch->state), BIO_TASK_IDLE);
+	WRITE_ONCE(batch->state, BIO_TASK_GATHER);
+
+	for (i = 0; i < BUDGET; i++)
+		smp_call_function_single(0, finish_one, NULL, true);
+	msleep(50);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tst.ended), 0);
+
+	smp_call_function_single(0, finish_one, NULL, true);
+	woken = wait_for(tst.queued);
+	WRITE_ONCE(batch->state, BIO_TASK_IDLE);
+	/* Else these bios would stay, and other tests would fail for them. */
+	wake_up_process(batch->task);
+	KUNIT_EXPECT_TRUE(test, woken);
+	check_round(test);
+}
+
+/*
+ * When a budget and one more finished during a run, the last of them, and
+ * whether that was completed before the next jiffy.
+ */
+static unsigned long burst_jiffy;
+static int burst_last;
+static bool burst_at_once;
+
+static void burst_end_io(struct bio *bio)
+{
+	struct fake_bio *fake = container_of(bio, struct fake_bio, bio);
+	int i;
+
+	if (!burst_last &&
+	    READ_ONCE(bio_task_batch_of(0)->state) == BIO_TASK_GATHER) {
+		burst_jiffy = jiffies;
+		local_irq_disable();
+		for (i = 0; i < BUDGET + 1; i++)
+			finish_one(NULL);
+		WRITE_ONCE(burst_last, tst.queued - 1);
+		local_irq_enable();
+	} else if (burst_last && fake->seq == burst_last) {
+		burst_at_once = !time_after(jiffies, burst_jiffy);
+	}
+	atomic_inc(&tst.ended);
+	wake_up(&tst.wait);
+}
+
+/*
+ * Nor does a worker gather that is awake when there are so many: nobody wakes
+ * it again. A jiffy may end by chance, but not in each of many rounds.
+ */
+static void bio_task_gather_full(struct kunit *test)
+{
+	int round, i;
+
+	burst_at_once = false;
+	for (round = 0; round < NR_ROUNDS && !burst_at_once; round++) {
+		start_round();
+		for (i = 0; i < NR_BIOS; i++)
+			tst.bios[i].bio.bi_end_io = burst_end_io;
+		burst_last = 0;
+		/* Few at a time: what a run leaves is run with all that came. */
+		for (i = 0; i < NR_BIOS / BURST / 2 && !READ_ONCE(burst_last); i++) {
+			smp_call_function_single(0, finish_bios, NULL, true);
+			KUNIT_ASSERT_TRUE(test, wait_for(tst.queued));
+		}
+		KUNIT_ASSERT_NE(test, READ_ONCE(burst_last), 0);
+		KUNIT_ASSERT_TRUE(test, wait_for(tst.queued));
+	}
+	KUNIT_EXPECT_TRUE(test, burst_at_once);
+}
 #else
 static void give_worker_back(void)
 {
+}
+
+static void bio_task_gather_wakes(struct kunit *test)
+{
+	kunit_skip(test, "upstream lets no bios gather");
+}
+
+static void bio_task_gather_full(struct kunit *test)
+{
+	kunit_skip(test, "upstream lets no bios gather");
 }
 
 static void bio_task_no_worker(struct kunit *test)
@@ -420,6 +519,8 @@ static void bio_task_test_exit(struct kunit *test)
 static struct kunit_case bio_task_cases[] = {
 	KUNIT_CASE(bio_task_context),
 	KUNIT_CASE(bio_task_no_worker),
+	KUNIT_CASE(bio_task_gather_wakes),
+	KUNIT_CASE(bio_task_gather_full),
 	KUNIT_CASE(bio_task_fairness),
 	KUNIT_CASE_SLOW(bio_task_hotunplug),
 	{}
