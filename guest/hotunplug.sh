@@ -45,6 +45,11 @@ hangs() {
 	lost_io
 	# Whether the disk or a batch has the bios.
 	sed 's/^/# in flight: /' /sys/block/$disk/inflight
+	# Whether the CPU takes any interrupts.
+	for look in 1 2; do
+		grep -E 'CPU|nvme|LOC|RES' /proc/interrupts | sed "s/^/# $look: /"
+		sleep 1
+	done
 	[ ! -e /sys/kernel/debug/dontcache/cpus ] || sed 's/^/# /' /sys/kernel/debug/dontcache/cpus
 	echo "$passed passed, $((failed + 1)) failed, $skipped skipped"
 	echo 1 > status
