@@ -2,12 +2,12 @@
 
 //! Task-context bio completion: the entry points that block/bio.c calls.
 //!
-//! Design and state machine: [`kernel::dontcache`].
+//! Design and state machine: [`kernel::dontcache::completion`].
 
 use core::ptr::NonNull;
 use kernel::{
     bindings,
-    dontcache::bio::{
+    dontcache::completion::worker::{
         self,
         Batch, //
     },
@@ -16,7 +16,7 @@ use kernel::{
 
 /// Hands `bio` to the worker of `batch`.
 ///
-/// Context: any but NMI, with preemption disabled.
+/// Context: any but NMI, with interrupts off.
 ///
 /// # Safety
 ///
@@ -27,12 +27,11 @@ pub unsafe extern "C" fn bio_task_enqueue(
     batch: *mut bindings::bio_task_batch,
     bio: *mut bindings::bio,
 ) {
-    // SAFETY: `init_bio()` has prepared all batches, and `bio` is as promised by the caller.
+    // SAFETY: The batch is a per-CPU variable, and `bio` is as promised by the caller.
     unsafe { Batch::from_raw(batch).enqueue(NonNull::new_unchecked(bio)) };
 }
 
-/// Prepares the batches of all CPUs, and gives a worker to those that are online, and to others
-/// when they come up. Without memory for that, the system's workqueue does the work.
+/// Gives each CPU a worker, now or when it comes up. Without memory for that at boot it panics.
 ///
 /// # Safety
 ///
@@ -40,16 +39,5 @@ pub unsafe extern "C" fn bio_task_enqueue(
 #[export]
 pub unsafe extern "C" fn bio_task_init() {
     // SAFETY: As promised by the caller.
-    unsafe { bio::init() };
-}
-
-/// The function of the workers, which is what tells them from other threads.
-///
-/// # Safety
-///
-/// Only run by a thread that was made for the batch `batch`, one for each.
-#[export]
-pub unsafe extern "C" fn bio_task_worker(batch: *mut c_void) -> c_int {
-    // SAFETY: As promised by the caller.
-    unsafe { Batch::from_raw(batch.cast()).work() }
+    unsafe { worker::init() };
 }

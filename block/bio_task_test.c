@@ -11,7 +11,6 @@
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/delay.h>
-#include <linux/dontcache.h>
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
 #include <linux/smp.h>
@@ -23,7 +22,7 @@
 #define NR_ROUNDS	50
 #define VICTIM		1
 #define TIMEOUT		(10 * HZ)
-/* BUDGET of rust/kernel/dontcache/backlog.rs. */
+/* BUDGET of rust/kernel/dontcache/completion/backlog.rs. */
 #define BUDGET		64
 
 struct fake_bio {
@@ -41,8 +40,7 @@ struct bio_task_test {
 	atomic_t twice;
 	atomic_t disordered;
 	atomic_t bad_context;
-	/* By a workqueue's worker, as all are in C. */
-	atomic_t by_workqueue;
+	atomic_t linked;
 	wait_queue_head_t wait;
 	struct irq_work irq_work;
 };
@@ -54,14 +52,14 @@ static void fake_end_io(struct bio *bio)
 {
 	struct fake_bio *fake = container_of(bio, struct fake_bio, bio);
 
+	if (bio->bi_next)
+		atomic_inc(&tst.linked);
 	if (!in_task() || irqs_disabled() ||
 	    (IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible()))
 		atomic_inc(&tst.bad_context);
 	else if (fake->seq % 64 == 63)
 		usleep_range(50, 100);
 
-	if (current->flags & PF_WQ_WORKER)
-		atomic_inc(&tst.by_workqueue);
 	if (atomic_inc_return(&fake->ended) != 1)
 		atomic_inc(&tst.twice);
 	if (atomic_inc_return(&tst.ended) != fake->seq + 1)
@@ -102,13 +100,15 @@ static void start_round(void)
 	atomic_set(&tst.twice, 0);
 	atomic_set(&tst.disordered, 0);
 	atomic_set(&tst.bad_context, 0);
-	atomic_set(&tst.by_workqueue, 0);
+	atomic_set(&tst.linked, 0);
 	for (i = 0; i < NR_BIOS; i++) {
 		struct fake_bio *fake = &tst.bios[i];
 
 		bio_init(&fake->bio, NULL, NULL, 0, REQ_OP_WRITE);
 		bio_set_flag(&fake->bio, BIO_COMPLETE_IN_TASK);
 		fake->bio.bi_end_io = fake_end_io;
+		/* As blk_update_request() leaves a bio that was merged. */
+		fake->bio.bi_next = &tst.bios[(i + 1) % NR_BIOS].bio;
 		fake->seq = i;
 		atomic_set(&fake->ended, 0);
 	}
@@ -122,6 +122,7 @@ static void check_round(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, atomic_read(&tst.twice), 0);
 	KUNIT_ASSERT_EQ(test, atomic_read(&tst.disordered), 0);
 	KUNIT_ASSERT_EQ(test, atomic_read(&tst.bad_context), 0);
+	KUNIT_ASSERT_EQ(test, atomic_read(&tst.linked), 0);
 }
 
 static void check_cpu(struct kunit *test, int cpu)
@@ -145,150 +146,6 @@ static void bio_task_context(struct kunit *test)
 	for_each_online_cpu(cpu)
 		check_cpu(test, cpu);
 }
-
-#ifdef CONFIG_DONTCACHE_RUST
-/* The worker of CPU 0, while bio_task_no_worker has it. */
-static struct task_struct *worker;
-
-static void give_worker_back(void)
-{
-	struct bio_task_batch *batch = bio_task_batch_of(0);
-
-	if (!worker)
-		return;
-	/* There must not be two that take bios. */
-	flush_work(&batch->work);
-	WRITE_ONCE(batch->task, worker);
-	worker = NULL;
-}
-
-/* Where there was no memory for a worker, the system's workqueue does its work. */
-static void bio_task_no_worker(struct kunit *test)
-{
-	struct bio_task_batch *batch = bio_task_batch_of(0);
-
-	/* Longer than it gathers: it sleeps until it is woken. */
-	msleep(50);
-	KUNIT_ASSERT_EQ(test, READ_ONCE(batch->state), BIO_TASK_IDLE);
-	worker = batch->task;
-	KUNIT_ASSERT_NOT_NULL(test, worker);
-	WRITE_ONCE(batch->task, NULL);
-
-	check_cpu(test, 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tst.by_workqueue), NR_BIOS);
-	give_worker_back();
-	check_cpu(test, 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tst.by_workqueue), 0);
-}
-
-/* On CPU 0 with interrupts off. */
-static void finish_one(void *unused)
-{
-	struct bio *bio = &tst.bios[tst.queued].bio;
-
-	WRITE_ONCE(tst.queued, tst.queued + 1);
-	bio_endio(bio);
-}
-
-/* Bios that gather wake nobody, until there is one more than a run completes. */
-static void bio_task_gather_wakes(struct kunit *test)
-{
-	struct bio_task_batch *batch = bio_task_batch_of(0);
-	bool woken;
-	int i;
-
-	start_round();
-	/* Longer than it gathers: it sleeps, and no timer wakes it. */
-	msleep(50);
-	KUNIT_ASSERT_EQ(test, READ_ONCE(batch->state), BIO_TASK_IDLE);
-	WRITE_ONCE(batch->state, BIO_TASK_GATHER);
-
-	for (i = 0; i < BUDGET; i++)
-		smp_call_function_single(0, finish_one, NULL, true);
-	msleep(50);
-	KUNIT_EXPECT_EQ(test, atomic_read(&tst.ended), 0);
-
-	smp_call_function_single(0, finish_one, NULL, true);
-	woken = wait_for(tst.queued);
-	WRITE_ONCE(batch->state, BIO_TASK_IDLE);
-	/* Else these bios would stay, and other tests would fail for them. */
-	wake_up_process(batch->task);
-	KUNIT_EXPECT_TRUE(test, woken);
-	check_round(test);
-}
-
-/*
- * When a budget and one more finished during a run, the last of them, and
- * whether that was completed before the next jiffy.
- */
-static unsigned long burst_jiffy;
-static int burst_last;
-static bool burst_at_once;
-
-static void burst_end_io(struct bio *bio)
-{
-	struct fake_bio *fake = container_of(bio, struct fake_bio, bio);
-	int i;
-
-	if (!burst_last &&
-	    READ_ONCE(bio_task_batch_of(0)->state) == BIO_TASK_GATHER) {
-		burst_jiffy = jiffies;
-		local_irq_disable();
-		for (i = 0; i < BUDGET + 1; i++)
-			finish_one(NULL);
-		WRITE_ONCE(burst_last, tst.queued - 1);
-		local_irq_enable();
-	} else if (burst_last && fake->seq == burst_last) {
-		burst_at_once = !time_after(jiffies, burst_jiffy);
-	}
-	atomic_inc(&tst.ended);
-	wake_up(&tst.wait);
-}
-
-/*
- * Nor does a worker gather that is awake when there are so many: nobody wakes
- * it again. A jiffy may end by chance, but not in each of many rounds.
- */
-static void bio_task_gather_full(struct kunit *test)
-{
-	int round, i;
-
-	burst_at_once = false;
-	for (round = 0; round < NR_ROUNDS && !burst_at_once; round++) {
-		start_round();
-		for (i = 0; i < NR_BIOS; i++)
-			tst.bios[i].bio.bi_end_io = burst_end_io;
-		burst_last = 0;
-		/* Few at a time: what a run leaves is run with all that came. */
-		for (i = 0; i < NR_BIOS / BURST / 2 && !READ_ONCE(burst_last); i++) {
-			smp_call_function_single(0, finish_bios, NULL, true);
-			KUNIT_ASSERT_TRUE(test, wait_for(tst.queued));
-		}
-		KUNIT_ASSERT_NE(test, READ_ONCE(burst_last), 0);
-		KUNIT_ASSERT_TRUE(test, wait_for(tst.queued));
-	}
-	KUNIT_EXPECT_TRUE(test, burst_at_once);
-}
-#else
-static void give_worker_back(void)
-{
-}
-
-static void bio_task_gather_wakes(struct kunit *test)
-{
-	kunit_skip(test, "upstream lets no bios gather");
-}
-
-static void bio_task_gather_full(struct kunit *test)
-{
-	kunit_skip(test, "upstream lets no bios gather");
-}
-
-static void bio_task_no_worker(struct kunit *test)
-{
-	kunit_skip(test, "upstream has no worker of its own");
-}
-#endif
 
 /* What one slow device and another have in fairness. */
 static struct block_device *bdevs[2];
@@ -332,11 +189,12 @@ static void bio_task_fairness(struct kunit *test)
 {
 	int i;
 
-	for (i = 0; i < 2; i++) {
-		bdevs[i] = kunit_kzalloc(test, sizeof(*bdevs[i]), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, bdevs[i]);
-		ended_of[i] = 0;
-	}
+	/* Some 64 bytes apart: two devices of one lane do not take turns. */
+	bdevs[0] = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, bdevs[0]);
+	bdevs[1] = (void *)bdevs[0] + 64;
+	ended_of[0] = 0;
+	ended_of[1] = 0;
 	start_round();
 
 	KUNIT_ASSERT_EQ(test, 0, smp_call_function_single(0, finish_slow_then_other,
@@ -513,14 +371,10 @@ static void bio_task_test_exit(struct kunit *test)
 {
 	if (tst.bios)
 		wait_for(tst.queued);
-	give_worker_back();
 }
 
 static struct kunit_case bio_task_cases[] = {
 	KUNIT_CASE(bio_task_context),
-	KUNIT_CASE(bio_task_no_worker),
-	KUNIT_CASE(bio_task_gather_wakes),
-	KUNIT_CASE(bio_task_gather_full),
 	KUNIT_CASE(bio_task_fairness),
 	KUNIT_CASE_SLOW(bio_task_hotunplug),
 	{}

@@ -1,85 +1,114 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Writeback after uncached writes: the entry points that mm/filemap.c and mm/dontcache.c call.
+//! Uncached I/O: the entry points that mm/filemap.c, mm/dontcache.c and filesystems call.
 //!
-//! Policies: [`kernel::dontcache::limiter`].
+//! Design: [`kernel::dontcache::writeback`] and [`kernel::dontcache::dropping`].
 
 use core::ptr::NonNull;
 use kernel::{
     bindings,
     dontcache::{
-        folio,
-        mapping::{
+        dropping::{
+            batch,
+            retry, //
+        },
+        writeback::mapping::{
             self,
             Mapping, //
         }, //
     },
-    error::from_result,
+    error::{
+        from_result,
+        to_result, //
+    },
     prelude::*,
     str::CStr, //
 };
 
-/// Returns how many pages of a range that was just written have to be written back now.
-///
-/// Context: task, does not sleep.
+/// Follows an uncached write, see [`Mapping::wrote`].
 ///
 /// # Safety
 ///
 /// Only called by `filemap_dontcache_write()`, with the mapping of an open file.
 #[export]
-pub unsafe extern "C" fn dontcache_limit(
+pub unsafe extern "C" fn dontcache_write(
     mapping: *mut bindings::address_space,
     first: i64,
     last: i64,
     bytes: isize,
     lazy: bool,
     nowait: bool,
-) -> c_long {
-    // SAFETY: The file is open, so its mapping lives.
-    unsafe { Mapping::from_raw(mapping) }.wrote(first, last, bytes, lazy, nowait) as c_long
-}
-
-/// Drops a folio whose writeback has ended, together with others if `drops` is not null.
-///
-/// Context: task, does not sleep.
-///
-/// # Safety
-///
-/// Only called by mm/dontcache.c, with a folio to which the callee gets a reference, that has been
-/// tried `tries` times before, and with null or the `drops` of the worker that calls.
-#[export]
-pub unsafe extern "C" fn dontcache_drop(
-    folio: *mut bindings::folio,
-    drops: *mut c_void,
-    tries: c_uint,
 ) {
-    // SAFETY: As promised by the caller.
-    unsafe { folio::drop_folio(NonNull::new_unchecked(folio), drops, tries) };
+    // SAFETY: The file is open, so its mapping lives.
+    unsafe { Mapping::from_raw(mapping) }.wrote(first, last, bytes, lazy, nowait);
 }
 
-/// Puts the policy called `name` in force; `-EINVAL` and no change if there is none.
+/// Drops a folio whose writeback has ended, see [`batch::end_writeback`].
 ///
 /// # Safety
 ///
-/// `name` is a NUL-terminated string.
+/// Only called by `folio_end_dropbehind()`, with a folio to which the caller has a reference.
 #[export]
-pub unsafe extern "C" fn dontcache_set_policy(name: *const c_char) -> c_int {
+pub unsafe extern "C" fn dontcache_end_writeback(folio: *mut bindings::folio) {
     // SAFETY: As promised by the caller.
-    from_result(|| mapping::set_policy(unsafe { CStr::from_char_ptr(name) }).map(|()| 0))
+    unsafe { batch::end_writeback(NonNull::new_unchecked(folio)) };
 }
 
-/// Copies the name of the policy in force, with its NUL, to `buf`; cut off after `size` bytes.
+/// Drops the folios that a task has collected.
 ///
 /// # Safety
 ///
-/// `buf` is valid for writes of `size` bytes.
+/// Only called by `dontcache_finish_batch()`, with a batch that nobody adds to any more.
 #[export]
-pub unsafe extern "C" fn dontcache_get_policy(buf: *mut c_char, size: usize) {
-    let name = mapping::policy().name().as_bytes();
+pub unsafe extern "C" fn dontcache_drop_batch(drops: *mut bindings::dontcache_batch) {
     // SAFETY: As promised by the caller.
-    let buf = unsafe { core::slice::from_raw_parts_mut(buf.cast::<u8>(), size) };
+    unsafe { batch::drop_batch(&mut *drops) };
+}
 
-    for (to, from) in buf.iter_mut().zip(Iterator::chain(name.iter(), &[0])) {
-        *to = *from;
+/// Tries folios again that could not be dropped.
+///
+/// # Safety
+///
+/// Always safe to call. Only the function of a work item.
+#[export]
+pub unsafe extern "C" fn dontcache_retry_work(_work: *mut bindings::work_struct) {
+    retry::run();
+}
+
+/// Room for the longest name of a policy and for what is certainly none.
+const POLICY_LEN: usize = 16;
+
+/// The sysctl `vm.dontcache_policy`: the name of the policy in force.
+///
+/// # Safety
+///
+/// Only called as the `proc_handler` of a table.
+#[export]
+pub unsafe extern "C" fn dontcache_policy_handler(
+    _table: *const bindings::ctl_table,
+    write: c_int,
+    buffer: *mut c_void,
+    lenp: *mut usize,
+    ppos: *mut bindings::loff_t,
+) -> c_int {
+    let mut name = [0u8; POLICY_LEN];
+
+    for (to, from) in name.iter_mut().zip(mapping::policy().name().bytes()) {
+        *to = from;
     }
+
+    let copy = bindings::ctl_table {
+        data: name.as_mut_ptr().cast(),
+        maxlen: POLICY_LEN as c_int,
+        ..Default::default()
+    };
+
+    from_result(|| {
+        // SAFETY: As promised by the caller, and the copy points to a string of that room.
+        to_result(unsafe { bindings::proc_dostring(&copy, write, buffer, lenp, ppos) })?;
+        if write != 0 {
+            mapping::set_policy(CStr::from_bytes_until_nul(&name).map_err(|_| EINVAL)?)?;
+        }
+        Ok(0)
+    })
 }

@@ -1,48 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Uncached buffered I/O (`RWF_DONTCACHE`): the two engines behind it.
+//! Uncached buffered I/O (`RWF_DONTCACHE`): the three engines behind it.
 //!
 //! C header: [`include/linux/dontcache.h`](srctree/include/linux/dontcache.h)
 //!
-//! An uncached write leaves its data in the page cache until it is on stable storage. Then the
-//! folios are dropped. Two engines see to that:
-//!
 //! ```text
-//!   pwritev2(), io_uring                              device interrupt
-//!        |                                                  |
-//!   generic_write_sync()                               bio_endio()
-//!        |                                                  |
-//!   filemap_dontcache_write()   shim, mm/filemap.c     __bio_complete_in_task()   shim, block/bio.c
-//!        |                                                  |
-//!   dontcache_limit()       mm/filemap_dontcache.rs    bio_task_enqueue()         block/bio_task.rs
-//!        |                                                  |
-//!   mapping: what the decision needs to know           bio: this CPU's batch, and its worker
-//!        |                                                  |
-//!   limiter: nothing, skip, kick, or start             batch: push
-//!                                                           |
-//!                                              worker   batch: take -> backlog: a run
-//!                                                           |                 pace: when the next
-//!                                                       bi_end_io()
-//!                                                           |
-//!                                                       folio_end_dropbehind()  shim, mm/filemap.c
-//!                                                           |
-//!                                                       folio: this run's folios
-//!                                                           |
-//!                                                       drop: drop, again, or leave
+//!   pwritev2(), io_uring                   a device's interrupt
+//!        |                                      |
+//!   [`writeback`]: what is to be           [`completion`]: finished bios
+//!   written back after a write             go to a task of their CPU
+//!        |                                      |
+//!   the device                             [`dropping`]: folios whose writeback
+//!                                          has ended leave the page cache
 //! ```
 //!
-//! [`limiter`], [`batch`], [`backlog`], [`pace`] and [`drop`] are pure: no bindings, no `unsafe`,
-//! numbers in and decisions out. They are built and tested on the host as well. All `unsafe` code
-//! is in [`bio`], [`folio`] and [`mapping`].
+//! Files that are pure have no bindings and no `unsafe`, and are built and tested on the host as
+//! well. The others are thin. Data has one way, from C to Rust, and Rust acts through functions of
+//! the kernel's.
 
-pub mod backlog;
-pub mod batch;
-pub mod bio;
-pub mod drop;
-pub mod folio;
-pub mod limiter;
-pub mod mapping;
-pub mod pace;
-#[cfg(CONFIG_DONTCACHE_RUST_KUNIT_TEST)]
-pub mod test_queue;
+use crate::{
+    bindings,
+    prelude::*, //
+};
+
+pub mod completion;
+pub mod dropping;
 mod trace;
+pub mod writeback;
+
+/// Adds to a counter in `/proc/vmstat`.
+#[inline]
+fn count(event: bindings::vm_event_item, nr: usize) {
+    // SAFETY: `event` is one of the enum's values.
+    unsafe { bindings::count_vm_events(event, nr as c_long) };
+}

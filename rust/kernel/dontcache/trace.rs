@@ -18,17 +18,31 @@ declare_trace! {
     /// The caller owns `bio`.
     pub(super) unsafe fn bio_task_defer(bio: *mut bindings::bio);
 
-    /// A worker has completed `nr` bios of `cpu`, of which one has waited for `waited` us.
+    /// A worker is about to complete a bio.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns `bio`.
+    pub(super) unsafe fn bio_task_complete(bio: *mut bindings::bio);
+
+    /// A worker has completed `nr` bios of `cpu`.
     ///
     /// # Safety
     ///
     /// Always safe to call.
-    pub(super) unsafe fn bio_task_run(cpu: c_int, nr: c_ulong, waited: c_ulong);
+    pub(super) unsafe fn bio_task_run(cpu: c_uint, nr: c_uint);
+
+    /// `nr` folios of a mapping are about to be dropped under one lock.
+    ///
+    /// # Safety
+    ///
+    /// The mapping lives.
+    pub(super) unsafe fn dontcache_drop(mapping: *mut bindings::address_space, nr: c_uint);
 
     /// A folio could not be dropped.
     ///
     /// # Safety
     ///
     /// The caller has a reference to `folio`.
-    pub(super) unsafe fn dontcache_retry(folio: *mut bindings::folio, state: c_uint, tries: c_uint);
+    pub(super) unsafe fn dontcache_retry(folio: *mut bindings::folio);
 }

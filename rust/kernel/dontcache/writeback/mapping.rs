@@ -5,7 +5,7 @@
 //! C headers: [`include/linux/fs.h`](srctree/include/linux/fs.h),
 //! [`include/linux/dontcache.h`](srctree/include/linux/dontcache.h)
 
-use super::limiter::{
+use super::policy::{
     self,
     Decision,
     Policy,
@@ -13,6 +13,7 @@ use super::limiter::{
 };
 use crate::{
     bindings,
+    dontcache::count,
     page::PAGE_SHIFT,
     prelude::*,
     str::CStr,
@@ -66,43 +67,43 @@ impl Mapping {
         unsafe { bindings::dontcache_mapping_busy(self.0.get()) }
     }
 
-    /// Wakes the flusher of the mapping's device, as upstream 7.3 does. Does not sleep.
-    fn kick(&self) {
-        // SAFETY: The mapping is valid, and the caller of `wrote()` holds a reference to its host.
-        unsafe { bindings::filemap_dontcache_kick_writeback(self.0.get()) };
-    }
-
     /// Follows a write of `bytes` bytes at `first..=last`.
     ///
-    /// `lazy` stands for `RWF_DONTCACHE_LAZY`, `nowait` for `IOCB_NOWAIT`.
+    /// `lazy` stands for `RWF_DONTCACHE_LAZY`, `nowait` for `IOCB_NOWAIT`. Errors of the writeback
+    /// are the filesystem's to record: who calls fsync() next gets them.
     ///
-    /// Returns the number of pages of that range that the caller has to start writeback on: 0 for
-    /// none, `isize::MAX` for all of them. Kicks the flusher itself.
-    ///
-    /// Context: task that has the file open, no locks held that writeback takes. Does not sleep.
-    pub fn wrote(&self, first: i64, last: i64, bytes: isize, lazy: bool, nowait: bool) -> isize {
+    /// Context: task that has the file open, no locks held that writeback takes. May sleep unless
+    /// `nowait`.
+    #[inline]
+    pub fn wrote(&self, first: i64, last: i64, bytes: isize, lazy: bool, nowait: bool) {
         let policy = if lazy { Policy::Lazy } else { policy() };
         let write = Write {
             first,
             last,
             bytes,
-            busy: self.under_writeback(),
+            busy: policy == Policy::Lazy && self.under_writeback(),
             nowait,
         };
-        let decision = limiter::decide(policy, &write, PAGE_SHIFT as u32);
 
-        let (event, nr) = match decision {
-            Decision::Nothing => return 0,
-            Decision::Skip => (bindings::dontcache_event_DONTCACHE_SKIP, 0),
+        match policy::decide(policy, &write, PAGE_SHIFT as u32) {
+            Decision::Nothing => (),
+            Decision::Skip => count(bindings::vm_event_item_DONTCACHE_SKIP, 1),
             Decision::Kick => {
-                self.kick();
-                (bindings::dontcache_event_DONTCACHE_KICK, 0)
+                count(bindings::vm_event_item_DONTCACHE_KICK, 1);
+                // SAFETY: The mapping is valid, and the file that it is of is open.
+                unsafe { bindings::filemap_dontcache_kick_writeback(self.0.get()) };
             }
-            Decision::Start(nr) => (bindings::dontcache_event_DONTCACHE_START, nr),
-        };
+            Decision::Start(nr) => {
+                // SAFETY: As above.
+                let started = unsafe {
+                    bindings::filemap_dontcache_writeback(self.0.get(), first, last, nr as c_long)
+                };
 
-        // SAFETY: `event` is one of the enum's values.
-        unsafe { bindings::dontcache_count(event, 1) };
-        nr
+                count(
+                    bindings::vm_event_item_DONTCACHE_START,
+                    usize::try_from(started).unwrap_or(0),
+                );
+            }
+        }
     }
 }

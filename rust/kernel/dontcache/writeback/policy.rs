@@ -23,10 +23,17 @@ impl Policy {
     /// In the order of their numbers.
     pub const ALL: [Policy; 3] = [Policy::Flush, Policy::Lazy, Policy::Kick];
 
-    /// What applies unless somebody chose otherwise.
-    pub const DEFAULT: Policy = Policy::Lazy;
+    /// What applies unless somebody chose otherwise: what `CONFIG_DONTCACHE_POLICY_*` says, so
+    /// that a kernel with another language can have the policy of before.
+    pub const DEFAULT: Policy = if cfg!(CONFIG_DONTCACHE_POLICY_KICK) {
+        Policy::Kick
+    } else if cfg!(CONFIG_DONTCACHE_POLICY_LAZY) {
+        Policy::Lazy
+    } else {
+        Policy::Flush
+    };
 
-    /// The name that sysctl and the command line use.
+    /// The name that the sysctl uses.
     pub const fn name(self) -> &'static str {
         match self {
             Policy::Flush => "flush",
@@ -116,7 +123,7 @@ pub fn decide(policy: Policy, write: &Write, page_shift: u32) -> Decision {
 
 #[cfg_attr(
     CONFIG_DONTCACHE_RUST_KUNIT_TEST,
-    macros::kunit_tests(dontcache_limiter)
+    macros::kunit_tests(dontcache_policy)
 )]
 #[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
 mod tests {

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Folios that are dropped from the page cache, together where that is possible.
+//!
+//! C header: [`include/linux/dontcache.h`](srctree/include/linux/dontcache.h)
+
+use super::{
+    folio::{
+        Folio,
+        Locked, //
+    },
+    retry,
+    verdict::{
+        sort_by_key,
+        Verdict, //
+    }, //
+};
+use crate::{
+    bindings,
+    dontcache::{
+        count,
+        trace, //
+    },
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+use core::ptr::NonNull;
+
+/// How many folios are dropped together; as many as can be freed together.
+const FOLIOS: usize = bindings::FOLIO_BATCH_SIZE as usize;
+
+/// How many pages wait for others to be dropped, about: reclaim cannot have them meanwhile.
+const PAGES: usize = (2 << 20) / PAGE_SIZE;
+
+// A set of folios is a word.
+const _: () = assert!(FOLIOS <= usize::BITS as usize);
+
+/// Drops a folio whose writeback has ended: at once, together with others if the task collects
+/// them, or a little later where locks cannot be taken.
+///
+/// Context: any but NMI. Does not sleep.
+///
+/// # Safety
+///
+/// The caller has a reference to `folio`.
+#[inline]
+pub unsafe fn end_writeback(folio: NonNull<bindings::folio>) {
+    // SAFETY: As promised by the caller.
+    let folio = unsafe { Folio::from_raw(folio) };
+
+    // SAFETY: Always safe to call.
+    if !unsafe { bindings::in_task() } {
+        retry::later(folio);
+        return;
+    }
+
+    // SAFETY: The current task is valid, and the field its own.
+    match NonNull::new(unsafe { (*bindings::get_current()).dontcache_batch }) {
+        // SAFETY: It points to a batch until the task takes it back, and is used by nobody else.
+        Some(mut batch) => unsafe { add(batch.as_mut(), folio) },
+        None if fails(folio) => retry::later(folio),
+        None => (),
+    }
+}
+
+/// Adds a folio to a batch; drops all of them if they are enough.
+///
+/// # Safety
+///
+/// The first `nr` folios of the batch are valid, and it owns a reference to each.
+unsafe fn add(batch: &mut bindings::dontcache_batch, folio: Folio<'_>) {
+    let nr = usize::from(batch.folios.nr);
+
+    if let Some(at) = batch.folios.folios.get_mut(nr) {
+        *at = folio.as_ptr();
+        batch.folios.nr = batch.folios.nr.saturating_add(1);
+        batch.pages = batch.pages.saturating_add(folio.pages());
+        // SAFETY: The folio is valid.
+        unsafe { bindings::folio_get(folio.as_ptr()) };
+    }
+    if nr.saturating_add(1) >= FOLIOS || batch.pages >= PAGES {
+        // SAFETY: As promised by the caller.
+        unsafe { drop_batch(batch) };
+    }
+}
+
+/// Drops the folios of a batch, and leaves it empty.
+///
+/// Context: task. Does not sleep: who holds a folio's lock is not waited for.
+///
+/// # Safety
+///
+/// The first `nr` folios of the batch are valid, and it owns a reference to each.
+pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
+    let nr = core::mem::take(&mut batch.folios.nr);
+    let mut locked = [const { None }; FOLIOS];
+
+    batch.pages = 0;
+    for (&folio, locked) in batch.folios.folios.iter().take(nr.into()).zip(&mut locked) {
+        // SAFETY: The batch owned a reference to it, which is put below or by `drop_group()`.
+        let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
+
+        *locked = to_drop(folio).unwrap_or_else(|fails| {
+            if fails {
+                retry::later(folio);
+            }
+            // SAFETY: The reference is ours.
+            unsafe { bindings::folio_put(folio.as_ptr()) };
+            None
+        });
+    }
+
+    // Those of one mapping together; those that are none come first.
+    sort_by_key(&mut locked, mapping_of);
+    for group in locked.chunk_by_mut(|a, b| mapping_of(a) == mapping_of(b)) {
+        drop_group(group);
+    }
+}
+
+/// A key for a folio that equals that of others of its mapping; 0 for no folio.
+fn mapping_of(folio: &Option<Locked<'_>>) -> usize {
+    folio
+        .as_ref()
+        .and_then(Locked::mapping)
+        .map_or(0, |mapping| mapping.addr().get())
+}
+
+/// Drops folios of one mapping, to each of which there is a reference, which goes over.
+fn drop_group(group: &mut [Option<Locked<'_>>]) {
+    let gone = remove(group);
+    let mut freed = bindings::folio_batch::default();
+    let mut refs = [0; FOLIOS];
+
+    for (at, locked) in group.iter_mut().enumerate() {
+        let Some(locked) = locked.take() else {
+            continue;
+        };
+        let folio = locked.folio();
+
+        // Unlocked before somebody else can get hold of the last reference.
+        core::mem::drop(locked);
+        if gone & (1 << at) == 0 {
+            retry::later(folio);
+            // SAFETY: The reference is ours.
+            unsafe { bindings::folio_put(folio.as_ptr()) };
+        } else if let Some((to, refs)) = freed
+            .folios
+            .get_mut(usize::from(freed.nr))
+            .zip(refs.get_mut(usize::from(freed.nr)))
+        {
+            *to = folio.as_ptr();
+            *refs = (folio.pages() as c_uint).saturating_add(1);
+            freed.nr = freed.nr.saturating_add(1);
+        }
+    }
+    if freed.nr > 0 {
+        // SAFETY: These references were the page cache's, and our own.
+        unsafe { bindings::folios_put_refs(&mut freed, refs.as_mut_ptr()) };
+    }
+}
+
+/// Tries to drop a folio; returns whether it is to be tried again.
+#[inline]
+pub fn fails(folio: Folio<'_>) -> bool {
+    let locked = match to_drop(folio) {
+        Ok(locked) => locked,
+        Err(fails) => return fails,
+    };
+    let mut group = [locked];
+    let fails = remove(&mut group) == 0;
+
+    if !fails {
+        // SAFETY: These references were the page cache's. Somebody else has one.
+        unsafe { bindings::folio_put_refs(folio.as_ptr(), folio.pages() as c_int) };
+    }
+    fails
+}
+
+/// Locks a folio that can be dropped, or says whether it is to be tried again.
+#[inline]
+fn to_drop(folio: Folio<'_>) -> Result<Option<Locked<'_>>, bool> {
+    let (verdict, locked) = folio.examine();
+
+    let event = match verdict {
+        Verdict::Drop => return Ok(locked),
+        Verdict::Nothing => return Err(false),
+        Verdict::Retry => return Err(true),
+        Verdict::Mapped => bindings::vm_event_item_DONTCACHE_MAPPED,
+        Verdict::Pinned => bindings::vm_event_item_DONTCACHE_PINNED,
+    };
+
+    if let Some(locked) = locked {
+        locked.keep();
+    }
+    count(event, 1);
+    Err(false)
+}
+
+/// Takes folios of one mapping out of the page cache; returns which, as a set of their indices.
+///
+/// The references of the page cache to those that went go over to the caller. The others were
+/// dirtied, or are still of use to their filesystem. The mapping may be gone when this returns.
+#[inline]
+fn remove(group: &mut [Option<Locked<'_>>]) -> usize {
+    let Some(mapping) = group
+        .first()
+        .and_then(Option::as_ref)
+        .and_then(Locked::mapping)
+    else {
+        return 0;
+    };
+
+    // SAFETY: The mapping lives as long as its folios are locked and in the page cache. `Option` of
+    // a transparent type over `NonNull` is a pointer, and none of these is null: their key is that
+    // of the first. They are locked, clean and not mapped.
+    let gone = unsafe {
+        trace::dontcache_drop(mapping.as_ptr(), group.len() as c_uint);
+        bindings::folios_remove_clean(
+            mapping.as_ptr(),
+            group.as_mut_ptr().cast(),
+            group.len() as c_uint,
+            0,
+        )
+    };
+    let pages = group
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| gone & (1 << at) != 0)
+        .filter_map(|(_, locked)| locked.as_ref())
+        .fold(0usize, |sum, locked| {
+            sum.saturating_add(locked.folio().pages())
+        });
+
+    count(bindings::vm_event_item_DONTCACHE_DROP, pages);
+    gone
+}

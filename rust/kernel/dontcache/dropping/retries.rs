@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Folios that are tried again, without a reference to them.
+//!
+//! Pure: a fixed number of words, each free or taken by a folio's number and how often it has been
+//! tried.
+//!
+//! A reference would keep reclaim, small cgroups and compaction from memory that they could have at
+//! once. So what is remembered is where the folio is, and who looks again finds it there, or
+//! something else, or nothing. It takes what it finds for what it is: if that is marked to be
+//! dropped too, it may be dropped too.
+
+/// How often a folio is tried again. Times a quarter of a second, that is the second after which an
+/// uncached write has left nothing behind, if at all.
+pub const TRIES: usize = 4;
+
+/// How many slots are looked at for one that is free, in an interrupt maybe.
+const PROBES: usize = 64;
+
+/// A word that several contexts, interrupts too, claim and free.
+pub trait Slot {
+    /// Writes `word`, not 0, if there is 0; says whether it did. Fully ordered.
+    fn claim(&self, word: usize) -> bool;
+
+    /// Writes 0 and returns what was there. Fully ordered.
+    fn free(&self) -> usize;
+}
+
+/// A folio to be tried again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Retry {
+    /// Number of the first page frame.
+    pub pfn: usize,
+    /// The how manieth try it will be: from 1 to [`TRIES`].
+    pub tries: usize,
+}
+
+impl Retry {
+    const BITS: u32 = 3;
+
+    fn to_word(self) -> Option<usize> {
+        let word = self.pfn.checked_mul(1 << Self::BITS)?;
+
+        (1..=TRIES)
+            .contains(&self.tries)
+            .then_some(word | self.tries)
+    }
+
+    fn from_word(word: usize) -> Option<Self> {
+        (word != 0).then_some(Self {
+            pfn: word >> Self::BITS,
+            tries: word & ((1 << Self::BITS) - 1),
+        })
+    }
+}
+
+/// Remembers a folio in one of `slots`; `false` if it has been tried enough, or those that it may
+/// have are taken.
+pub fn remember<S: Slot>(slots: &[S], retry: Retry) -> bool {
+    // Where a folio starts to look keeps those of different places apart.
+    let Some((word, start)) = retry.to_word().zip(retry.pfn.checked_rem(slots.len())) else {
+        return false;
+    };
+    let Some((before, after)) = slots.split_at_checked(start) else {
+        return false;
+    };
+
+    after
+        .iter()
+        .chain(before)
+        .take(PROBES)
+        .any(|slot| slot.claim(word))
+}
+
+/// What became of the folios that were tried again.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Outcome {
+    /// How many are to be tried once more.
+    pub waiting: usize,
+    /// How many are not: they have been tried enough, or there was no room.
+    pub missed: usize,
+}
+
+/// Hands the folios in `slots`, each once, to `fails`, which tells that one is to be tried again.
+pub fn retry<S: Slot>(slots: &[S], mut fails: impl FnMut(Retry) -> bool) -> Outcome {
+    let mut outcome = Outcome::default();
+
+    for slot in slots {
+        let Some(retry) = Retry::from_word(slot.free()) else {
+            continue;
+        };
+
+        if !fails(retry) {
+            continue;
+        }
+
+        let next = Retry {
+            tries: retry.tries.saturating_add(1),
+            ..retry
+        };
+
+        // Into its own slot and no other: from one that comes later it would be tried at once.
+        if next.to_word().is_some_and(|word| slot.claim(word)) {
+            outcome.waiting = outcome.waiting.saturating_add(1);
+        } else {
+            outcome.missed = outcome.missed.saturating_add(1);
+        }
+    }
+    outcome
+}
+
+#[cfg_attr(
+    CONFIG_DONTCACHE_RUST_KUNIT_TEST,
+    macros::kunit_tests(dontcache_retries)
+)]
+#[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+
+    const NR: usize = 4;
+
+    struct TestSlot(Cell<usize>);
+
+    impl Slot for TestSlot {
+        fn claim(&self, word: usize) -> bool {
+            assert!(word != 0);
+            self.0.get() == 0 && self.0.replace(word) == 0
+        }
+
+        fn free(&self) -> usize {
+            self.0.take()
+        }
+    }
+
+    fn slots() -> [TestSlot; NR] {
+        [const { TestSlot(Cell::new(0)) }; NR]
+    }
+
+    /// Takes all that is there: how many, the sum of their page frames, and of their tries.
+    fn taken(slots: &[TestSlot]) -> (usize, usize, usize) {
+        let mut sum = (0, 0, 0);
+
+        let outcome = retry(slots, |retry| {
+            sum = (sum.0 + 1, sum.1 + retry.pfn, sum.2 + retry.tries);
+            false
+        });
+
+        assert_eq!(outcome, Outcome::default());
+        sum
+    }
+
+    #[test]
+    fn gives_each_folio_once() {
+        for first in 0..2 * NR {
+            let slots = slots();
+
+            for pfn in first..first + NR {
+                assert!(remember(&slots, Retry { pfn, tries: 2 }));
+            }
+            assert_eq!(taken(&slots), (NR, NR * first + 6, 2 * NR));
+            assert_eq!(taken(&slots).0, 0);
+        }
+    }
+
+    #[test]
+    fn refuses_what_has_no_room() {
+        let slots = slots();
+
+        for pfn in 0..NR {
+            // All of them start to look at the same place.
+            assert!(remember(
+                &slots,
+                Retry {
+                    pfn: pfn * NR,
+                    tries: 1
+                }
+            ));
+        }
+        assert!(!remember(&slots, Retry { pfn: 9, tries: 1 }));
+        assert_eq!(taken(&slots).0, NR);
+        assert!(remember(&slots, Retry { pfn: 9, tries: 1 }));
+    }
+
+    #[test]
+    fn refuses_what_has_been_tried_enough() {
+        let slots = slots();
+
+        for (tries, ok) in [(0, false), (1, true), (TRIES, true), (TRIES + 1, false)] {
+            assert_eq!(remember(&slots, Retry { pfn: 1, tries }), ok);
+        }
+        assert_eq!(taken(&slots), (2, 2, 1 + TRIES));
+    }
+
+    #[test]
+    fn first_page_frame_and_largest_are_kept_apart_from_nothing() {
+        let slots = slots();
+        let most = usize::MAX >> 3;
+
+        assert!(remember(&slots, Retry { pfn: 0, tries: 1 }));
+        assert_eq!(taken(&slots), (1, 0, 1));
+        assert!(remember(
+            &slots,
+            Retry {
+                pfn: most,
+                tries: TRIES
+            }
+        ));
+        assert_eq!(taken(&slots), (1, most, TRIES));
+        assert!(!remember(
+            &slots,
+            Retry {
+                pfn: most + 1,
+                tries: 1
+            }
+        ));
+        assert!(!remember::<TestSlot>(&[], Retry { pfn: 1, tries: 1 }));
+    }
+
+    #[test]
+    fn tries_each_once_a_time_and_so_many_times() {
+        let slots = slots();
+
+        for pfn in [0, NR, 2] {
+            assert!(remember(&slots, Retry { pfn, tries: 1 }));
+        }
+        for tries in 1..=TRIES {
+            let mut nr = 0;
+            let outcome = retry(&slots, |retry| {
+                assert_eq!(retry.tries, tries);
+                nr += 1;
+                true
+            });
+            let (waiting, missed) = if tries < TRIES { (3, 0) } else { (0, 3) };
+
+            assert_eq!(nr, 3);
+            assert_eq!(outcome, Outcome { waiting, missed });
+        }
+        assert_eq!(taken(&slots).0, 0);
+    }
+
+    #[test]
+    fn slot_that_was_taken_meanwhile_is_not_looked_for_elsewhere() {
+        let slots = slots();
+        let mut nr = 0;
+
+        assert!(remember(&slots, Retry { pfn: 2, tries: 1 }));
+        let outcome = retry(&slots, |retry| {
+            nr += 1;
+            retry.pfn == 2 && remember(&slots, Retry { pfn: 6, tries: 1 })
+        });
+
+        assert_eq!(nr, 1);
+        assert_eq!((outcome.waiting, outcome.missed), (0, 1));
+        assert_eq!(taken(&slots), (1, 6, 1));
+    }
+}

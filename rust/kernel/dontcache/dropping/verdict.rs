@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What becomes of a folio of an uncached write when its writeback has ended.
+//!
+//! Pure: what was found out about the folio goes in, the verdict comes out.
+
+/// What was found out about a folio. Stable while its lock is held, a hint if not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct State {
+    /// The lock could be taken.
+    pub locked: bool,
+    /// No longer in the page cache, or no longer to be dropped.
+    pub gone: bool,
+    /// Under writeback again.
+    pub writeback: bool,
+    /// Dirty again.
+    pub dirty: bool,
+    /// Mapped by a process.
+    pub mapped: bool,
+    /// Pinned: a device may be reading or writing it.
+    pub pinned: bool,
+}
+
+/// What becomes of a folio.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Verdict {
+    /// It is dropped.
+    Drop,
+    /// Somebody else sees to it: who took it out, or the end of its next writeback.
+    Nothing,
+    /// It is looked at again soon.
+    Retry,
+    /// It stays as if it had been written by an ordinary write, since a process maps it.
+    Mapped,
+    /// It stays, since it is pinned, as for [`Verdict::Mapped`].
+    Pinned,
+}
+
+/// Decides about a folio.
+///
+/// What is dirty needs no other try, also if somebody else has its lock: a try would come before
+/// the writeback, whose end is one.
+#[inline]
+pub fn decide(state: State) -> Verdict {
+    match state {
+        State { dirty: true, .. }
+        | State {
+            writeback: true, ..
+        } => Verdict::Nothing,
+        State { locked: false, .. } => Verdict::Retry,
+        State { gone: true, .. } => Verdict::Nothing,
+        State { mapped: true, .. } => Verdict::Mapped,
+        State { pinned: true, .. } => Verdict::Pinned,
+        _ => Verdict::Drop,
+    }
+}
+
+/// Sorts by a key, and keeps the order of equals: what is of one mapping gets together.
+///
+/// Quadratic, for a batch of at most some dozens that are mostly in order.
+pub fn sort_by_key<T>(items: &mut [T], key: impl Fn(&T) -> usize) {
+    for end in 2..=items.len() {
+        let Some(sorted) = items.get_mut(..end) else {
+            return;
+        };
+
+        for at in (1..end).rev() {
+            let Ok([before, this]) = sorted.get_disjoint_mut([at - 1, at]) else {
+                return;
+            };
+
+            if key(before) <= key(this) {
+                break;
+            }
+            core::mem::swap(before, this);
+        }
+    }
+}
+
+#[cfg_attr(
+    CONFIG_DONTCACHE_RUST_KUNIT_TEST,
+    macros::kunit_tests(dontcache_verdict)
+)]
+#[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_locked_clean_unused_folio_is_dropped() {
+        for bits in 0u32..64 {
+            let bit = |at: u32| bits & (1 << at) != 0;
+            let state = State {
+                writeback: bit(0),
+                dirty: bit(1),
+                locked: !bit(2),
+                gone: bit(3),
+                mapped: bit(4),
+                pinned: bit(5),
+            };
+            // The lowest bit decides.
+            let expected = match bits.trailing_zeros() {
+                0 | 1 | 3 => Verdict::Nothing,
+                2 => Verdict::Retry,
+                4 => Verdict::Mapped,
+                5 => Verdict::Pinned,
+                _ => Verdict::Drop,
+            };
+
+            assert_eq!(decide(state), expected);
+        }
+    }
+
+    #[test]
+    fn sorts_and_keeps_the_order_of_equals() {
+        // All words of three letters of length 5, tagged with where each letter was.
+        for word in 0..3usize.pow(5) {
+            let mut items: [(usize, usize); 5] =
+                core::array::from_fn(|at| (word / 3usize.pow(at as u32) % 3, at));
+
+            sort_by_key(&mut items, |(key, _)| *key);
+            assert!(items.is_sorted());
+        }
+        sort_by_key(&mut [] as &mut [usize], |key| *key);
+    }
+}
