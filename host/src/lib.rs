@@ -4,15 +4,23 @@
 
 #![no_std]
 
-#[path = "../../rust/kernel/dontcache/backlog.rs"]
-pub mod backlog;
-#[path = "../../rust/kernel/dontcache/batch.rs"]
-pub mod batch;
-#[path = "../../rust/kernel/dontcache/drop.rs"]
-pub mod drop;
-#[path = "../../rust/kernel/dontcache/limiter.rs"]
-pub mod limiter;
-#[path = "../../rust/kernel/dontcache/pace.rs"]
-pub mod pace;
-#[path = "../../rust/kernel/dontcache/test_queue.rs"]
-pub mod test_queue;
+/// Finished bios.
+#[path = "../../rust/kernel/dontcache/completion"]
+pub mod completion {
+    pub mod backlog;
+    pub mod batch;
+    pub mod test_queue;
+}
+
+/// Folios that leave the page cache.
+#[path = "../../rust/kernel/dontcache/dropping"]
+pub mod dropping {
+    pub mod retries;
+    pub mod verdict;
+}
+
+/// What follows a write.
+#[path = "../../rust/kernel/dontcache/writeback"]
+pub mod writeback {
+    pub mod policy;
+}

@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The limiter against arithmetic in 128 bits, the batch and the backlog against queues.
+//! The policy against arithmetic in 128 bits, the batch and the backlog against queues, what is
+//! tried again against a set.
 
 use dontcache_host::{
-    backlog::Backlog,
-    batch::{
-        push,
-        Queue, //
+    completion::{
+        backlog::Backlog,
+        batch::{
+            push,
+            Queue, //
+        },
+        test_queue::TestQueue,
     },
-    limiter::{
+    dropping::retries::{
+        remember,
+        retry,
+        Retry,
+        Slot,
+        TRIES, //
+    },
+    writeback::policy::{
         decide,
         pages,
         Decision,
         Policy,
         Write, //
     },
-    pace::{
-        Pace,
-        Rest, //
-    },
-    test_queue::TestQueue,
 };
 use proptest::prelude::*;
-use std::collections::VecDeque;
+use std::{cell::Cell, collections::VecDeque};
 
 /// Values around all that matters: zero, page boundaries, and both ends of the type.
 fn interesting() -> impl Strategy<Value = i64> {
@@ -98,7 +104,10 @@ proptest! {
 
         for is_push in pushes {
             if let (true, Some(node)) = (is_push, free.pop_front()) {
-                prop_assert_eq!(push(&nodes, node), queue.is_empty());
+                let woken = nodes.woken.get();
+
+                push(&nodes, node);
+                prop_assert_eq!(nodes.woken.get() > woken, queue.is_empty());
                 queue.push_back(node);
             } else {
                 let mut done = VecDeque::new();
@@ -110,7 +119,7 @@ proptest! {
         }
     }
 
-    /// Up to eight devices: each has its order, and waits for one run of each of the others.
+    /// Each device has its order, and waits for one run of each of the others.
     #[test]
     fn backlog_is_fair(
         budget in 1usize..20,
@@ -124,7 +133,7 @@ proptest! {
 
         for step in steps {
             if let (Some(device), Some(node)) = (step, free.pop_front()) {
-                let _ = nodes.push(device, node);
+                nodes.push(device << 6, node);
                 queues[device].0.push_back(node);
                 continue;
             }
@@ -132,7 +141,7 @@ proptest! {
             let mut served = [false; 9];
             let waiting: usize = queues.iter().map(|(queue, _)| queue.len()).sum();
             let nr = backlog.run(&nodes, budget, |node| {
-                let device = nodes.device(node);
+                let device = nodes.device(node) >> 6;
 
                 assert_eq!(nodes.next(node), None);
                 assert_eq!(queues[device].0.pop_front(), Some(node), "in order");
@@ -150,41 +159,55 @@ proptest! {
         }
     }
 
+    /// Nothing is tried more often than it may be, twice at a time, or forgotten while there is room.
     #[test]
-    fn pace_keeps_its_promises(
-        hz in proptest::sample::select(vec![24usize, 100, 250, 1000]),
-        start: usize,
-        runs in proptest::collection::vec((0usize..20, 0usize..200, any::<bool>()), 0..60),
+    fn retries_are_a_set(
+        room in 1usize..12,
+        steps in proptest::collection::vec(proptest::option::of(0usize..40), 0..200),
     ) {
-        let longest = (hz / 100).max(1);
-        let mut now = start;
-        let mut pace = Pace::new(hz, now);
-        let mut rest = Rest::Idle;
-        let mut idle_until = None;
+        struct Word(Cell<usize>);
 
-        for (later, nr, hurried) in runs {
-            now = now.wrapping_add(later);
-            // Only who gathers can be hurried.
-            let hurried = hurried && rest != Rest::Idle;
-            let next = pace.after_run(nr, now, hurried);
-
-            if hurried {
-                idle_until = Some(now.wrapping_add(longest));
+        impl Slot for Word {
+            fn claim(&self, word: usize) -> bool {
+                self.0.get() == 0 && self.0.replace(word) == 0
             }
-            if let Some(until) = idle_until {
-                if until.wrapping_sub(now) as isize > 0 {
-                    prop_assert_eq!(next, Rest::Idle);
+
+            fn free(&self) -> usize {
+                self.0.take()
+            }
+        }
+
+        let slots: Vec<_> = (0..room).map(|_| Word(Cell::new(0))).collect();
+        // (page frame, tries)
+        let mut expected: Vec<(usize, usize)> = Vec::new();
+
+        for step in steps {
+            if let Some(pfn) = step {
+                let ok = remember(&slots, Retry { pfn, tries: 1 });
+
+                prop_assert_eq!(ok, expected.len() < room);
+                if ok {
+                    expected.push((pfn, 1));
                 }
+                continue;
             }
-            match (rest, next) {
-                (_, Rest::Gather(time)) => prop_assert!((1..=longest).contains(&time)),
-                (Rest::Gather(_), Rest::Idle) => prop_assert!(hurried || nr < 2),
-                _ => (),
-            }
-            if rest == Rest::Idle && later > 1 {
-                prop_assert_eq!(next, Rest::Idle, "an idle worker has no timer");
-            }
-            rest = next;
+
+            let mut got = Vec::new();
+            let outcome = retry(&slots, |retry| {
+                got.push((retry.pfn, retry.tries));
+                // An odd one is still locked.
+                retry.pfn % 2 == 1
+            });
+
+            got.sort_unstable();
+            expected.sort_unstable();
+            prop_assert_eq!(&got, &expected);
+            let (again, missed): (Vec<_>, Vec<_>) = expected
+                .into_iter()
+                .filter(|(pfn, _)| pfn % 2 == 1)
+                .partition(|(_, tries)| *tries < TRIES);
+            prop_assert_eq!((outcome.waiting, outcome.missed), (again.len(), missed.len()));
+            expected = again.into_iter().map(|(pfn, tries)| (pfn, tries + 1)).collect();
         }
     }
 }
