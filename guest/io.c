@@ -5,19 +5,28 @@
  * Prints one line; exit status 0 if the operation did all it was asked for.
  *
  * usage: io write|read ENGINE FLAGS FILE OFFSET LENGTH BLOCK
+ *        io put FLAGS OPEN FILE OFFSET LENGTH BLOCK
+ *        io flags FILE lazy|none
  *        io cached FILE OFFSET LENGTH
+ *        io gone FILE OFFSET LENGTH MILLISECONDS
  *        io meet map|pin|write FLAGS FILE LENGTH MILLISECONDS
  *        io sample MILLISECONDS
  *        io syncs MILLISECONDS
  *        io opened PREFIX
  *        io count WINDOW OFFSET FLAGS FILE BLOCK NR STRIDE STEP each|end
  *        io cpu CPU 0|1 SECONDS
+ *        io loopback
+ *        io peek SYMBOL WORDS
  *        io poweroff
  *
  * ENGINE is sync or uring. The data depend on their offset, so that a read
  * tells what was written where. "write" ends with fsync() and then waits for
  * the pages to be dropped, with the file open: the last close of a block
- * device would drop them in any case. "meet" does the same with a device that
+ * device would drop them in any case. "put" writes and does nothing else, to a
+ * file that is opened with OPEN: none, dsync, sync, direct or append. "gone"
+ * waits so long for the pages to be dropped. "flags" tries what may be passed to
+ * preadv2() and pwritev2(), and prints a line for each. "meet" does the same as
+ * "write" with a device that
  * takes longer than it needs to map the pages, to pin one of them for a direct
  * write of it to what follows them, or to write them once more, while they are
  * under writeback.
@@ -27,19 +36,26 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/io_uring.h>
+#include <net/if.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/reboot.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 struct ring {
 	int fd;
@@ -263,7 +279,7 @@ static void settle(void)
 	long dirty = -1, now;
 	int calm, tries;
 
-	if (!access("/sys/kernel/debug/dontcache", F_OK))
+	if (!access("/proc/sys/vm/dontcache_policy", F_OK))
 		return;
 	for (calm = 0, tries = 0; calm < 5 && tries < 300; tries++) {
 		usleep(10000);
@@ -331,6 +347,241 @@ static int rw(int write, char **arg)
 	else
 		printf("ok\n");
 	return 0;
+}
+
+static int open_flags(const char *name)
+{
+	static const struct {
+		const char *name;
+		int flags;
+	} how[] = {
+		{ "none", 0 },
+		{ "dsync", O_DSYNC },
+		{ "sync", O_SYNC },
+		{ "direct", O_DIRECT },
+		{ "append", O_APPEND },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(how); i++)
+		if (!strcmp(how[i].name, name))
+			return how[i].flags;
+	return -1;
+}
+
+static int put(char **arg)
+{
+	int flags = strtol(arg[0], NULL, 0), how = open_flags(arg[1]);
+	off_t pos = strtoll(arg[3], NULL, 0), end;
+	size_t block = strtoull(arg[5], NULL, 0);
+	struct iovec iov;
+	int fd;
+
+	end = pos + strtoll(arg[4], NULL, 0);
+	fd = how < 0 ? -1 : open(arg[2], O_RDWR | O_CREAT | how, 0644);
+	if (fd < 0 || posix_memalign(&iov.iov_base, 4096, block))
+		return fail("setup");
+	while (pos < end) {
+		ssize_t ret;
+
+		iov.iov_len = (off_t)block < end - pos ? block : (size_t)(end - pos);
+		fill(iov.iov_base, pos, iov.iov_len);
+		ret = pwritev2(fd, &iov, 1, pos, flags);
+		if (ret <= 0)
+			return fail("I/O");
+		pos += ret;
+	}
+	printf("ok\n");
+	return 0;
+}
+
+/* Waits so long for the pages of a range to be dropped, and prints how many are left. */
+static int gone(char **arg)
+{
+	int fd = open(arg[0], O_RDONLY);
+	long long until = now_ns() + strtoll(arg[3], NULL, 0) * 1000000;
+	long left;
+
+	do {
+		left = fd < 0 ? -1 : cached(fd, strtoll(arg[1], NULL, 0),
+					    strtoull(arg[2], NULL, 0));
+		if (left < 0)
+			return fail("gone");
+		if (left)
+			usleep(10000);
+	} while (left && now_ns() < until);
+	printf("%ld pages cached\n", left);
+	return 0;
+}
+
+#define FLAG_NOWAIT	0x08
+#define FLAG_APPEND	0x10
+#define FLAG_NOAPPEND	0x20
+#define FLAG_ATOMIC	0x40
+#define FLAG_DONTCACHE	0x80
+#define FLAG_LAZY	0x200
+#define FLAG_UNKNOWN	0xfffffc00u
+
+/* What preadv2() and pwritev2() are tried on. */
+struct probes {
+	int file;	/* for reading and writing */
+	int other;	/* open for the wrong of the two */
+	int dir;
+	int pipe[2];
+	int write;
+	int failed;
+	char buf[4096];
+};
+
+/* The C library has its own opinion of some flags, so it is not asked. */
+static long rw2(int write, int fd, const struct iovec *iov, long nr, long long pos, int flags)
+{
+	return syscall(write ? SYS_pwritev2 : SYS_preadv2, fd, iov, nr, (long)pos, 0L, flags);
+}
+
+static void verdict(struct probes *p, const char *name, int flags, long got, long want)
+{
+	char gotten[32];
+
+	if (got == want) {
+		printf("ok flags: %s %s (%#x)\n", p->write ? "write" : "read", name, flags);
+		return;
+	}
+	snprintf(gotten, sizeof(gotten), "%ld", got);
+	printf("not ok flags: %s %s (%#x): got %s, wanted %s\n", p->write ? "write" : "read",
+	       name, flags, got < 0 ? strerrorname_np(-got) : gotten,
+	       want < 0 ? strerrorname_np(-want) : "success");
+	p->failed = 1;
+}
+
+/* expect PROBES NAME FD IOV NR POS FLAGS: WANT is bytes or a negative error. */
+static void expect(struct probes *p, const char *name, int fd, const struct iovec *iov, long nr,
+		   long long pos, int flags, long want)
+{
+	long got = rw2(p->write, fd, iov, nr, pos, flags);
+
+	verdict(p, name, flags, got < 0 ? -errno : got, want);
+}
+
+/* What is wrong without any flag stays wrong in the same way with each. */
+static void probe_arguments(struct probes *p, int flags)
+{
+	const struct iovec good = { p->buf, 64 }, endless = { p->buf, -1 };
+	const struct iovec bad = { (void *)(uintptr_t)-4096, 64 };
+	const struct iovec two[] = { { p->buf, 64 }, { NULL, 0 } };
+	const struct iovec around[] = { { NULL, 0 }, { p->buf, 64 }, { NULL, 0 } };
+	struct iovec many[IOV_MAX + 1];
+	int i;
+
+	for (i = 0; i <= IOV_MAX; i++)
+		many[i] = (struct iovec){ p->buf, 1 };
+	expect(p, "64 bytes", p->file, &good, 1, 0, flags, 64);
+	expect(p, "an empty iovec at the end", p->file, two, 2, 0, flags, 64);
+	expect(p, "empty iovecs around", p->file, around, 3, 0, flags, 64);
+	expect(p, "no iovec", p->file, &good, 0, 0, flags, 0);
+	expect(p, "as many iovecs as there may be", p->file, many, IOV_MAX, 0, flags, IOV_MAX);
+	expect(p, "one iovec more than that", p->file, many, IOV_MAX + 1, 0, flags, -EINVAL);
+	expect(p, "-1 iovecs", p->file, &good, -1, 0, flags, -EINVAL);
+	expect(p, "an iovec of -1 bytes", p->file, &endless, 1, 0, flags, -EINVAL);
+	expect(p, "a bad address", p->file, &bad, 1, 0, flags, -EFAULT);
+	expect(p, "a negative offset", p->file, &good, 1, -2, flags, -EINVAL);
+	expect(p, "a bad descriptor", -1, &good, 1, 0, flags, -EBADF);
+	expect(p, "the wrong descriptor", p->other, &good, 1, 0, flags, -EBADF);
+	if (!p->write && p->dir >= 0)
+		expect(p, "a directory", p->dir, &good, 1, 0, flags, flags ? -EOPNOTSUPP : -EISDIR);
+	expect(p, "a pipe", p->pipe[p->write], &good, 1, 0, flags, -ESPIPE);
+}
+
+/* The offset -1 is the file's own, and moves it; others do not. */
+static void probe_offset(struct probes *p, int flags)
+{
+	const struct iovec iov = { p->buf, 64 };
+
+	lseek(p->file, 128, SEEK_SET);
+	expect(p, "an offset", p->file, &iov, 1, 0, flags, 64);
+	verdict(p, "leaves the file's own alone", flags, lseek(p->file, 0, SEEK_CUR), 128);
+	expect(p, "offset -1", p->file, &iov, 1, -1, flags, 64);
+	verdict(p, "moves the file's own", flags, lseek(p->file, 0, SEEK_CUR), 192);
+}
+
+/* A flag that nobody knows is told so, whatever is with it: that is how programs probe. */
+static void probe_unknown(struct probes *p)
+{
+	const int with[] = { 0, FLAG_DONTCACHE, FLAG_LAZY, FLAG_DONTCACHE | FLAG_LAZY,
+			     FLAG_APPEND | FLAG_NOAPPEND, FLAG_NOWAIT };
+	const struct iovec good = { p->buf, 64 };
+	unsigned int bit;
+	size_t i;
+
+	expect(p, "all flags", p->file, &good, 1, 0, -1, -EOPNOTSUPP);
+	for (bit = FLAG_UNKNOWN & -FLAG_UNKNOWN; bit; bit <<= 1)
+		for (i = 0; i < ARRAY_SIZE(with); i++)
+			expect(p, "an unknown flag", p->file, &good, 1, 0, bit | with[i],
+			       -EOPNOTSUPP);
+	/* What is wrong with the call itself comes first. */
+	expect(p, "all flags, a bad descriptor", -1, &good, 1, 0, -1, -EBADF);
+	expect(p, "all flags, a negative offset", p->file, &good, 1, -2, -1, -EINVAL);
+	expect(p, "all flags, -1 iovecs", p->file, &good, -1, 0, -1, -EINVAL);
+}
+
+static void probe_mixes(struct probes *p, int flag)
+{
+	const struct iovec good = { p->buf, 64 };
+	struct stat before, after;
+	long got;
+
+	expect(p, "APPEND and NOAPPEND", p->file, &good, 1, 0, flag | FLAG_APPEND | FLAG_NOAPPEND,
+	       -EINVAL);
+	/* A file that could have it would still not have it with so few bytes. */
+	got = rw2(p->write, p->file, &good, 1, 0, flag | FLAG_ATOMIC) < 0 ? -errno : 0;
+	verdict(p, "ATOMIC", flag | FLAG_ATOMIC, p->write && got == -EINVAL ? -EOPNOTSUPP : got,
+		-EOPNOTSUPP);
+	got = rw2(p->write, p->file, &good, 1, 0, flag | FLAG_NOWAIT);
+	/* Which of these it is depends on the filesystem, and on what is cached. */
+	if (got < 0 && (errno == EAGAIN || errno == EOPNOTSUPP))
+		got = 64;
+	verdict(p, "NOWAIT", flag | FLAG_NOWAIT, got < 0 ? -errno : got, 64);
+	if (!p->write || fstat(p->file, &before) || !S_ISREG(before.st_mode))
+		return;
+	expect(p, "APPEND", p->file, &good, 1, 0, flag | FLAG_APPEND, 64);
+	fstat(p->file, &after);
+	verdict(p, "APPEND makes the file longer", flag | FLAG_APPEND,
+		after.st_size - before.st_size, 64);
+	expect(p, "NOAPPEND", p->file, &good, 1, 0, flag | FLAG_NOAPPEND, 64);
+	fstat(p->file, &before);
+	verdict(p, "NOAPPEND does not", flag | FLAG_NOAPPEND, before.st_size - after.st_size, 0);
+}
+
+static int flags_of(const char *path, int lazy)
+{
+	struct probes p = { .dir = open("/", O_RDONLY | O_DIRECTORY) };
+	const struct iovec good = { p.buf, 64 };
+	struct iovec page = { p.buf, sizeof(p.buf) };
+
+	p.file = open(path, O_RDWR | O_CREAT, 0644);
+	if (p.file < 0 || pipe(p.pipe) || rw2(1, p.file, &page, 1, 0, 0) != sizeof(p.buf))
+		return fail("setup");
+	for (p.write = 0; p.write < 2; p.write++) {
+		p.other = open(path, p.write ? O_RDONLY : O_WRONLY);
+		probe_arguments(&p, 0);
+		probe_arguments(&p, FLAG_DONTCACHE);
+		probe_offset(&p, 0);
+		probe_offset(&p, FLAG_DONTCACHE);
+		probe_unknown(&p);
+		probe_mixes(&p, 0);
+		probe_mixes(&p, FLAG_DONTCACHE);
+		if (lazy) {
+			probe_arguments(&p, FLAG_LAZY);
+			probe_offset(&p, FLAG_LAZY);
+			probe_mixes(&p, FLAG_LAZY);
+		}
+		expect(&p, "the lazy flag", p.file, &good, 1, 0, FLAG_LAZY,
+		       lazy ? 64 : -EOPNOTSUPP);
+		expect(&p, "both flags", p.file, &good, 1, 0, FLAG_DONTCACHE | FLAG_LAZY,
+		       lazy ? -EINVAL : -EOPNOTSUPP);
+		close(p.other);
+	}
+	return p.failed;
 }
 
 /*
@@ -504,12 +755,106 @@ static int switch_cpu(char **arg)
 	return wait(&status) != pid || status;
 }
 
+/* Where the kernel has a symbol, or 0. */
+static unsigned long long kernel_symbol(const char *wanted)
+{
+	FILE *f = fopen("/proc/kallsyms", "r");
+	unsigned long long address, found = 0;
+	char name[512];
+
+	while (f && !found && fscanf(f, "%llx %*c %511s%*[^\n]", &address, name) == 2)
+		if (!strcmp(name, wanted))
+			found = address;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* What we need of the header of an ELF file, and of one of its parts. */
+struct elf_header {
+	char ident[32];
+	unsigned long long parts;
+	char other[16];
+	unsigned short nr_parts;
+};
+
+struct elf_part {
+	unsigned int type, flags;
+	unsigned long long offset, address, physical, length, size, align;
+};
+
+static int kernel_read(int kcore, unsigned long long address, void *to, size_t len)
+{
+	struct elf_header elf;
+	struct elf_part part;
+	int i;
+
+	if (pread(kcore, &elf, sizeof(elf), 0) != sizeof(elf))
+		return -1;
+	for (i = 0; i < elf.nr_parts; i++) {
+		if (pread(kcore, &part, sizeof(part), elf.parts + i * sizeof(part)) != sizeof(part))
+			return -1;
+		if (address < part.address || address + len > part.address + part.size)
+			continue;
+		if (pread(kcore, to, len, part.offset + address - part.address) == (ssize_t)len)
+			return 0;
+	}
+	return -1;
+}
+
+/* Prints the first words of a per-CPU variable of the kernel, for each CPU. */
+static int peek(char **arg)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF), words = strtol(arg[1], NULL, 0), cpu, i;
+	unsigned long long symbol = kernel_symbol(arg[0]);
+	unsigned long long offsets = kernel_symbol("__per_cpu_offset");
+	int kcore = open("/proc/kcore", O_RDONLY);
+
+	if (kcore < 0 || !symbol || !offsets) {
+		printf("no %s\n", kcore < 0 ? "/proc/kcore" : arg[0]);
+		return 1;
+	}
+	for (cpu = 0; cpu < cpus; cpu++) {
+		unsigned long long offset, word;
+
+		if (kernel_read(kcore, offsets + cpu * sizeof(offset), &offset, sizeof(offset)))
+			return fail("offset");
+		printf("cpu %ld:", cpu);
+		for (i = 0; i < words; i++) {
+			if (kernel_read(kcore, symbol + offset + i * sizeof(word), &word,
+					sizeof(word)))
+				return fail("word");
+			printf(" %llx", (unsigned long long)word);
+		}
+		printf("\n");
+	}
+	return 0;
+}
+
+/* A guest need not have ip(8). */
+static int loopback(void)
+{
+	struct ifreq request = { .ifr_name = "lo" };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	if (fd < 0 || ioctl(fd, SIOCGIFFLAGS, &request))
+		return fail("loopback");
+	request.ifr_flags |= IFF_UP | IFF_RUNNING;
+	return ioctl(fd, SIOCSIFFLAGS, &request) ? fail("loopback") : 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 8 && !strcmp(argv[1], "write"))
 		return rw(1, argv + 2);
 	if (argc == 8 && !strcmp(argv[1], "read"))
 		return rw(0, argv + 2);
+	if (argc == 8 && !strcmp(argv[1], "put"))
+		return put(argv + 2);
+	if (argc == 6 && !strcmp(argv[1], "gone"))
+		return gone(argv + 2);
+	if (argc == 4 && !strcmp(argv[1], "flags"))
+		return flags_of(argv[2], !strcmp(argv[3], "lazy"));
 	if (argc == 5 && !strcmp(argv[1], "cached")) {
 		int fd = open(argv[2], O_RDONLY);
 		long nr = fd < 0 ? -1 : cached(fd, strtoll(argv[3], NULL, 0),
@@ -532,6 +877,10 @@ int main(int argc, char **argv)
 		return opened(argv[2]);
 	if (argc == 5 && !strcmp(argv[1], "cpu"))
 		return switch_cpu(argv + 2);
+	if (argc == 4 && !strcmp(argv[1], "peek"))
+		return peek(argv + 2);
+	if (argc == 2 && !strcmp(argv[1], "loopback"))
+		return loopback();
 	if (argc == 2 && !strcmp(argv[1], "poweroff")) {
 		sync();
 		reboot(RB_POWER_OFF);

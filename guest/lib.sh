@@ -36,9 +36,58 @@ is() {
 	}
 }
 
-# stat NAME: one counter of the Rust engines.
+# cases COMMAND...: counts the lines of COMMAND as checks: "ok ...", "not ok ...".
+cases() {
+	"$@" > cases.log 2>&1
+	cases_status=$?
+	passed=$((passed + $(grep -c '^ok ' cases.log)))
+	cases_failed=$(grep -c '^not ok ' cases.log)
+	grep '^ok ' cases.log
+	grep -v '^ok ' cases.log
+	# One that died before it said anything has failed as well.
+	if [ $cases_status -ne 0 ] && [ "$cases_failed" = 0 ]; then
+		echo "not ok $*: status $cases_status"
+		cases_failed=1
+	fi
+	failed=$((failed + cases_failed))
+}
+
+# stat NAME: one counter of the Rust engines: a line of /proc/vmstat, or of debugfs where it has
+# a shorter name.
 stat() {
-	awk -v name="$1" '$1 == name { print $2 }' "$stats"
+	awk -v name="$1" '
+		BEGIN {
+			short = name
+			sub(/^dontcache_/, "", short)
+			if (name == "dontcache_pinned") short = "referenced"
+			if (name == "bio_task_run") short = "runs"
+			if (name == "bio_task_defer" || name == "bio_task_complete") short = "bios"
+		}
+		FILENAME == "/proc/vmstat" ? $1 == name : $1 == short { print $2; exit }
+	' /proc/vmstat "$([ -e "$stats" ] && echo "$stats" || echo /dev/null)"
+}
+
+# delta NAME COMMAND...: by how much COMMAND moves a counter.
+delta() {
+	delta_name=$1
+	shift
+	delta_before=$(stat "$delta_name")
+	"$@" > delta.log 2>&1 || {
+		cat delta.log
+		return 1
+	}
+	echo $(($(stat "$delta_name") - delta_before))
+}
+
+# eventually SECONDS COMMAND...: COMMAND succeeds within that time.
+eventually() {
+	tries_left=$((10 * $1))
+	shift
+	until "$@"; do
+		[ $tries_left -gt 0 ] || return 1
+		tries_left=$((tries_left - 1))
+		sleep 0.1
+	done
 }
 
 drop_caches() {

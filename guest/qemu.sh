@@ -9,16 +9,21 @@
 # The same contract as that of uml.sh; CPUS and MEMORY (default 4, 1G) too, NVME
 # (more properties of QEMU's NVMe device), and ICOUNT: an instruction takes
 # 2^ICOUNT ns, and a machine that has other things to do shows little in times.
+# QEMU=PATH, or QEMU_DIR=DIR with a qemu-system-x86_64, is another one than the
+# machine's own; setup/qemu-new.sh gets one.
 
 . "$(dirname "${BASH_SOURCE[0]}")/guest.sh"
 
 prepare "${@:1:4}"
 shift 4
 
-command -v qemu-system-x86_64 > /dev/null || {
-	. "$ROOT/setup/toolchain.sh"
+. "$ROOT/setup/toolchain.sh"
+qemu=${QEMU:-${QEMU_DIR:+$QEMU_DIR/qemu-system-x86_64}}
+if [ -n "$qemu" ]; then
+	[ -x "$qemu" ] || die "no QEMU $qemu" "setup/qemu-new.sh gets one, and prints its path"
+else
 	need_tools qemu-system-x86_64=qemu-system-x86
-}
+fi
 venv=$("$ROOT/setup/venv.sh")
 truncate -s 512M "$scratch/disk"
 cat > "$scratch/start" <<-'EOS'
@@ -41,7 +46,7 @@ for arg in "$@" null_blk.nr_devices=0 panic=-1; do
 done
 rc=0
 PATH=$venv/bin:$PATH timeout -k 5 "$seconds" "$venv/bin/vng" --disable-kvm --disable-microvm --force-9p \
-	--cpus "${CPUS:-4}" --memory "${MEMORY:-1G}" --rwdir "$scratch" "${args[@]}" \
+	--cpus "${CPUS:-4}" --memory "${MEMORY:-1G}" --rwdir "$scratch" ${qemu:+--qemu "$qemu"} "${args[@]}" \
 	--qemu-opts="-drive file=$scratch/disk,format=raw,cache=unsafe,if=none,id=nvm -device nvme,serial=dontcache,drive=nvm${NVME:+,$NVME}${ICOUNT:+ -icount shift=$ICOUNT,sleep=on}" \
 	--verbose --run "$kernel" -- sh "$scratch/start" > "$scratch/console" 2>&1 < /dev/null || rc=$?
 rm -f "$scratch/disk"

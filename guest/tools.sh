@@ -5,10 +5,12 @@
 # usage: tools.sh [io|nbd]
 
 . "$(dirname "${BASH_SOURCE[0]}")/../setup/lib.sh"
+. "$ROOT/setup/toolchain.sh"
 
 name=${1:-io}
 tool=$BUILD/$name
 if [ ! -x "$tool" ] || [ "$ROOT/guest/$name.c" -nt "$tool" ]; then
+	need_tools cc=gcc /usr/include/stdio.h=libc6-dev
 	mkdir -p "$BUILD"
 	cc -O2 -Wall -Wextra -static -pthread -o "$tool.$$" "$ROOT/guest/$name.c" ||
 		die "guest/$name.c does not compile" "install a C compiler with its static library (Debian: gcc libc6-dev)"

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh
+# What reaches the device after an uncached write, counted there: a policy that
+# decides well and then writes nothing, or too much, is seen. Sourced by functional.sh.
+
+. ./common.sh
+
+# at_device DEVICE: pages that were written to it, and have arrived.
+at_device() {
+	awk '{ print $7 / 8 }' "/sys/block/$1/stat"
+}
+
+# settled DEVICE: nothing has come for half a second, nor is anything on its way.
+settled() {
+	settled_at=$(at_device "$1")
+	sleep 0.5
+	[ "$(at_device "$1")" = "$settled_at" ] && [ "$(awk '{ print $1 + $2 }' "/sys/block/$1/inflight")" = 0 ]
+}
+
+# arrive DEVICE COMMAND...: how many pages COMMAND writes there by itself.
+arrive() {
+	arrive_at=$1
+	shift
+	arrive_before=$(at_device "$arrive_at")
+	"$@" > arrive.log 2>&1 || {
+		cat arrive.log
+		return 1
+	}
+	eventually 10 settled "$arrive_at" || return 1
+	echo $(($(at_device "$arrive_at") - arrive_before))
+}
+
+# arrive_after SECONDS DEVICE COMMAND...: how many have after that time.
+arrive_after() {
+	arrive_time=$1
+	arrive_at=$2
+	shift 2
+	arrive_before=$(at_device "$arrive_at")
+	"$@" > arrive.log 2>&1 || return 1
+	sleep "$arrive_time"
+	echo $(($(at_device "$arrive_at") - arrive_before))
+}
+
+# Nothing is written but by what is tested. What was on its way until now gets there.
+quiet() {
+	echo 0 > /proc/sys/vm/dirty_writeback_centisecs
+	[ ! -e /proc/sys/fs/xfs/xfssyncd_centisecs ] || echo 720000 > /proc/sys/fs/xfs/xfssyncd_centisecs
+	echo 268435456 > /proc/sys/vm/dirty_background_bytes
+	echo 536870912 > /proc/sys/vm/dirty_bytes
+}
+
+loud() {
+	echo 500 > /proc/sys/vm/dirty_writeback_centisecs
+	[ ! -e /proc/sys/fs/xfs/xfssyncd_centisecs ] || echo 3000 > /proc/sys/fs/xfs/xfssyncd_centisecs
+	echo 10 > /proc/sys/vm/dirty_background_ratio
+	echo 20 > /proc/sys/vm/dirty_ratio
+}
+
+# Nothing is dirty, or cached. Inodes stay: who reclaims them makes XFS write them, in its own time.
+clean() {
+	sync
+	echo 1 > /proc/sys/vm/drop_caches
+}
+
+# put FLAGS FILE OFFSET LENGTH [BLOCK]
+put() {
+	io put "$1" none "$2" "$3" "$4" "${5:-$4}"
+}
+
+# beside DEVICE FILE OFFSET: 64 KiB are written without caching beside 8 MiB that another write
+# left dirty before, in the same file on a device, and in another one else.
+beside() {
+	if [ -b "$2" ]; then
+		put 0 "$2" 16777216 8388608 1048576 || return 1
+	else
+		put 0 "$2.old" 0 8388608 1048576 || return 1
+	fi > beside.log
+	arrive "$1" put $DONTCACHE "$2" 0 65536
+}
+
+more_than_its_own() {
+	got=$(beside "$1" "$2")
+	[ "$got" -gt 16 ] || {
+		echo "# only $got pages"
+		false
+	}
+}
+
+# arrival_tests NAME DEVICE FILE: by the policy in force.
+arrival_tests() {
+	for name in flush lazy kick; do
+		set_policy "$name"
+		clean
+		check "device: $1, $name writes what was written" is 16 arrive "$2" put $DONTCACHE "$3" 0 65536
+		check "device: $1, a cached write under $name writes nothing" is 0 arrive "$2" put 0 "$3" 131072 65536
+		clean
+		check "device: $1, the lazy flag under $name writes what was written" \
+			is 16 arrive "$2" put $LAZY "$3" 0 65536
+		clean
+		check "device: $1, O_DSYNC under $name writes once" is 16 arrive_data "$2" "$3"
+		clean
+		check "device: $1, a read under $name writes nothing" is 0 arrive "$2" io read sync $DONTCACHE "$3" 0 65536 65536
+		clean
+		case $name in
+		kick) check "device: $1, kick writes what is older as well" more_than_its_own "$2" "$3" ;;
+		*) check "device: $1, $name leaves what is older alone" is 16 beside "$2" "$3" ;;
+		esac
+		clean
+	done
+
+	# Three pages with two pages of data: lazy writes as many as were written, flush its range.
+	set_policy lazy
+	check "device: $1, lazy keeps to the number of pages" is 2 arrive "$2" put $DONTCACHE "$3" 2048 8192
+	# No time stamp is written with that, nor a log.
+	check "device: $1, and the third page comes with fdatasync" is 1 arrive "$2" sync -d "$3"
+	clean
+	check "device: $1, so does the flag" is 2 arrive "$2" put $LAZY "$3" 2048 8192
+	clean
+	set_policy flush
+	check "device: $1, flush writes its range" is 3 arrive "$2" put $DONTCACHE "$3" 2048 8192
+	clean
+}
+
+# A log is written as well where there is one: counted with the flag, and without.
+arrive_data() {
+	plain=$(arrive "$1" io put 0 dsync "$2" 0 65536 65536)
+	flagged=$(arrive "$1" io put $DONTCACHE dsync "$2" 0 65536 65536)
+	# The second write may find that its time stamp is in the log already.
+	[ "$flagged" -le "$plain" ] && [ "$flagged" -ge 16 ] && echo 16 || echo "$plain without the flag, $flagged with"
+}
+
+# busy_tests FILE: two writes, one after the other, on a device that takes 300 ms for the first.
+busy_tests() {
+	set_policy lazy
+	check "device: lazy skips a file that is under writeback" \
+		is 1 arrive_after 0.45 nullb4 put $DONTCACHE "$1" 0 8192 4096
+	sync "$1"
+	skipped_before=$(stat dontcache_skip)
+	put $DONTCACHE "$1" 0 8192 4096 > put.log
+	check "device: and counts it" is 1 echo $(($(stat dontcache_skip) - skipped_before))
+	sync "$1"
+	set_policy flush
+	check "device: flush does not" is 2 arrive_after 0.45 nullb4 put $DONTCACHE "$1" 0 8192 4096
+	sync "$1"
+}
+
+# requests_at DEVICE: writes that it got.
+requests_at() {
+	awk '{ print $5 }' "/sys/block/$1/stat"
+}
+
+# counted NAME NUMBER BEFORE: the counter is larger by NUMBER.
+counted() {
+	[ $(($(stat "$1") - $3)) = "$2" ]
+}
+
+# Each bio that a device got has been deferred, and each of these completed: with as many requests
+# as bios, what goes another way is seen.
+deferred_tests() {
+	echo 2 > /sys/block/nullb3/queue/nomerges
+	requests=$(requests_at nullb3)
+	deferred=$(stat bio_task_defer)
+	completed=$(stat bio_task_complete)
+	io write sync $DONTCACHE /dev/nullb3 0 $len 4096 > /dev/null
+	requests=$(($(requests_at nullb3) - requests))
+	check "device: a request for each page" test $requests = $pages
+	check "device: all of $requests requests were deferred" eventually 2 counted bio_task_defer $requests "$deferred"
+	check "device: and completed" eventually 2 counted bio_task_complete $requests "$completed"
+	echo 0 > /sys/block/nullb3/queue/nomerges
+}
+
+device_tests() {
+	quiet
+	nullb nullb3 64 completion_nsec=2000000 hw_queue_depth=64 blocksize=4096
+	nullb nullb4 64 completion_nsec=300000000 hw_queue_depth=64 blocksize=4096
+	exec 9< /dev/nullb3 8< /dev/nullb4
+	arrival_tests block nullb3 /dev/nullb3
+	busy_tests /dev/nullb4
+	deferred_tests
+	exec 9<&- 8<&-
+
+	nullb nullb5 320 completion_nsec=2000000 hw_queue_depth=64 blocksize=4096
+	for fs in xfs ext4; do
+		case $fs in
+		xfs)
+			mkfs.xfs -q -f /dev/nullb5
+			mount -t xfs /dev/nullb5 /mnt/fs
+			;;
+		# Its journal is not to be written while we count.
+		ext4)
+			mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 /dev/nullb5
+			mount -t ext4 -o commit=900 /dev/nullb5 /mnt/fs
+			;;
+		esac > mkfs.log 2>&1 || exit 1
+		# Overwrites: a file that is new needs blocks, and a log.
+		put 0 /mnt/fs/file 0 $len 1048576 > put.log
+		put 0 /mnt/fs/file.old 0 8388608 1048576 > put.log
+		clean
+		arrival_tests $fs nullb5 /mnt/fs/file
+		umount /mnt/fs
+	done
+	loud
+	set_policy flush
+}

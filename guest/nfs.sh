@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh
+# An NFS client whose server is the same guest: writeback ends when the server has
+# answered, and for unstable writes with a COMMIT after that. No program of an NFS
+# server is needed, the kernel is told what mountd would tell it. Sourced by functional.sh.
+
+. ./common.sh
+
+nfsd=/proc/fs/nfsd
+never=2147483647
+
+# Exports /mnt/export as the root of all exports, to 127.0.0.1, without sync= of its own.
+nfs_server() {
+	./io loopback
+	[ -e $nfsd/threads ] || mount -t nfsd nfsd $nfsd || return 1
+	# No client has a state that it could want back.
+	echo 10 > $nfsd/nfsv4leasetime
+	echo 10 > $nfsd/nfsv4gracetime
+	echo "nfsd 127.0.0.1 $never localhost" > /proc/net/rpc/auth.unix.ip/channel || return 1
+	# NFSEXP_INSECURE_PORT | NFSEXP_NOSUBTREECHECK | NFSEXP_FSID
+	echo "localhost /mnt/export $never $((0x2402)) 65534 65534 0" > /proc/net/rpc/nfsd.export/channel || return 1
+	printf 'localhost 1 \\x00000000 %s /mnt/export\n' $never > /proc/net/rpc/nfsd.fh/channel || return 1
+	echo '-2 -3 +4' > $nfsd/versions
+	echo 'tcp 2049' > $nfsd/portlist || return 1
+	echo 4 > $nfsd/threads || return 1
+	echo Y > $nfsd/v4_end_grace
+}
+
+nfs_mount() {
+	mkdir -p /mnt/nfs
+	mount -i -t nfs4 -o "vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,$1" 127.0.0.1:/ /mnt/nfs
+}
+
+# The server keeps pages of its own of the file: those of /mnt/nfs are looked at.
+nfs_tests() {
+	if ! grep -q 'nfsd$' /proc/filesystems; then
+		skip "nfs" "this kernel has no NFS server"
+		return
+	fi
+	nullb nullb12 320 completion_nsec=200000 hw_queue_depth=8 max_sectors=256 blocksize=4096
+	mkdir -p /mnt/export
+	mkfs_on xfs /dev/nullb12 && mount -t xfs /dev/nullb12 /mnt/export && chmod 777 /mnt/export || exit 1
+	check "nfs: a server" nfs_server
+	if ! eventually 30 nfs_mount hard 2> nfs.log; then
+		cat nfs.log
+		check "nfs: a mount" false
+		return
+	fi
+	missed=$(stat dontcache_missed)
+	for flag in $flags; do
+		for block in 4096 9999 1048576; do
+			file=/mnt/nfs/$flag-$block
+			check "nfs: $flag, unstable writes by $block" put_and_gone "$flag" none "$file" $len $block
+			check "nfs: $flag, the same again by $block" put_and_gone "$flag" none "$file" $len $block
+			check "nfs: $flag, stable writes by $block" put_and_gone "$flag" sync "$file" $len $block
+		done
+	done
+	umount /mnt/nfs
+	check "nfs: none was given up" test "$(stat dontcache_missed)" = "$missed"
+	for file in /mnt/export/0x*; do
+		check "nfs: $(basename "$file") is what the server has" is ok io read sync 0 "$file" 0 $len 65536
+	done
+	check "nfs: a mount that writes through" nfs_mount sync
+	for flag in $flags; do
+		check "nfs: $flag, a mount that writes through" put_and_gone "$flag" none "/mnt/nfs/$flag-through" $len 65536
+	done
+	umount /mnt/nfs
+	echo 0 > $nfsd/threads
+	umount /mnt/export
+}
