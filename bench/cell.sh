@@ -21,7 +21,6 @@ snapshot() {
 	cat /proc/vmstat > "snap.$1/vmstat"
 	cat /proc/stat > "snap.$1/stat"
 	cat /sys/block/nullb0/stat > "snap.$1/disk"
-	[ ! -e "${stats:?}" ] || cat "$stats" > "snap.$1/dontcache"
 }
 
 # resident NAME: for each file, how many of its pages are cached.

@@ -37,11 +37,12 @@ sync
 
 # No fork in it, and nothing if there are no counters.
 bios() {
-	[ ! -e "${stats:?}" ] || while read -r key value; do
+	while read -r key value; do
 		case $key in
-		bios | runs) echo "$1 $key $value" ;;
+		bio_task_complete) echo "$1 bios $value" ;;
+		bio_task_run) echo "$1 runs $value" ;;
 		esac
-	done < "$stats"
+	done < /proc/vmstat
 }
 
 # Of the kernel's command line.

@@ -71,11 +71,11 @@ FIGURES = [
     Figure("p999_ms", "p99.9 ms", -1, 2, of_role("p999_ms"), True, 0.01),
     Figure("max_ms", "max ms", -1, 1, of_role("max_ms"), True, 0.01),
     Figure("cpu_s", "CPU s", -1, 2, cpu),
-    Figure("peak_dirty_mb", "dirty+wb", -1, 1, lambda cell: cell["peak_dirty_mb"], floor=1),
-    Figure("peak_file_mb", "cache", -1, 1, lambda cell: cell["peak_file_mb"], floor=1),
-    Figure("written", "w/asked", -1, 2, written_per_asked, least=1.0),
-    Figure("read", "r/byte", -1, 2, read_per_byte, floor=0.01),
-    Figure("resident", "resid %", -1, 1, resident, floor=0.1),
+    Figure("peak_dirty_mb", "unwritten MB", -1, 1, lambda cell: cell["peak_dirty_mb"], floor=1),
+    Figure("peak_file_mb", "cache MB", -1, 1, lambda cell: cell["peak_file_mb"], floor=1),
+    Figure("written", "written x", -1, 2, written_per_asked, least=1.0),
+    Figure("read", "read x", -1, 2, read_per_byte, floor=0.01),
+    Figure("resident", "stays %", -1, 1, resident, floor=0.1),
 ]
 
 

@@ -99,7 +99,7 @@ def run(cell, kernels, fio, out, seed):
     command += ["norandmaps", "kunit.enable=0"]
     command.append("time-travel=inf-cpu" if cell.instrument == "virtual" else "ncpus=2")
     if mode.policy:
-        command.append(f"dontcache.policy={mode.policy}")
+        command.append(f"sysctl.vm.dontcache_policy={mode.policy}")
     done = subprocess.run(
         command, check=False, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -129,7 +129,6 @@ def snapshot(scratch, name):
     disk = [int(field) for field in (where / "disk").read_text().split()]
     cpu = [int(field) for field in (where / "stat").read_text().split("\n")[0].split()[1:]]
     switches = re.search(r"^ctxt (\d+)$", (where / "stat").read_text(), re.MULTILINE)
-    ours = where / "dontcache"
     return {
         "written_pages": vm["nr_written"],
         "device_read": disk[2] * SECTOR,
@@ -140,7 +139,7 @@ def snapshot(scratch, name):
         # User, nice, system, irq and softirq, in hundredths of a second.
         "cpu_ms": 10 * (cpu[0] + cpu[1] + cpu[2] + cpu[5] + cpu[6]),
         "switches": int(switches.group(1)),
-        **({f"rust_{k}": v for k, v in keyed(ours).items()} if ours.exists() else {}),
+        **{k: v for k, v in vm.items() if k.startswith(("dontcache_", "bio_task_"))},
     }
 
 

@@ -22,6 +22,7 @@ import selfcheck
 from compare import compare
 from models import MEMORY_MIB, MODELS, MODES
 from reproduce import reproduce
+from words import mode_title
 from workloads import WORKLOADS
 
 FORMAT = 1
@@ -135,6 +136,7 @@ class Progress:
         self.left = cells
         self.done = 0
         self.total = len(cells)
+        self.among = {cell.mode for cell in cells}
         self.start = time.monotonic()
         self.guessed = 0.0
 
@@ -149,8 +151,8 @@ class Progress:
         self.guessed += self.guess(cell)
         pace = (time.monotonic() - self.start) / self.guessed
         left = pace * sum(map(self.guess, self.left))
-        name = f"{cell.instrument} {cell.workload} {cell.mode}"
-        print(f"  {self.done:3}/{self.total} {name:32} about {left:.0f} s left", file=sys.stderr)
+        name = f"{WORKLOADS[cell.workload].title}: {mode_title(cell.mode, self.among)}"
+        print(f"  {self.done:3}/{self.total} {name:64} about {left:.0f} s left", file=sys.stderr)
 
 
 def same(cells):

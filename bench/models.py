@@ -81,7 +81,7 @@ MODES = {
     "flush": Mode("uncached, flush", "rust", DONTCACHE, "flush"),
     "lazy": Mode("uncached, lazy", "rust", DONTCACHE, "lazy"),
     # Two controls: they are to do what their namesakes do.
-    "lazyflag": Mode("lazy flag", "rust", LAZY, "kick"),
-    "rbuffered": Mode("buffered, Rust", "rust", BUFFERED, "lazy"),
-    "rdirect": Mode("direct, Rust", "rust", DIRECT, "lazy"),
+    "lazyflag": Mode("uncached, lazy flag", "rust", LAZY, "kick"),
+    "rbuffered": Mode("buffered, Rust kernel", "rust", BUFFERED, "lazy"),
+    "rdirect": Mode("direct, Rust kernel", "rust", DIRECT, "lazy"),
 }

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 from figures import FIGURES, by_mode, value
 from models import MODES, PAGE
 from tables import roles_of
+from words import mode_title
 from workloads import WORKLOADS
 
 COLORS = {
@@ -37,15 +38,16 @@ def bars(axis, modes, workload, role):
         [v.median - v.low for v in values],
         [v.high - v.median for v in values],
     ]
-    drawn = axis.bar(
-        names,
+    drawn = axis.barh(
+        [mode_title(mode, modes) for mode in names],
         heights,
-        yerr=spread if any(map(sum, spread)) else None,
+        xerr=spread if any(map(sum, spread)) else None,
         color=[COLORS[m] for m in names],
     )
     axis.bar_label(drawn, fmt="%.4g", fontsize=8)
-    axis.margins(y=0.15)
-    axis.set_ylabel(f"{role}, MB/s")
+    axis.invert_yaxis()
+    axis.margins(x=0.15)
+    axis.set_xlabel(f"{role}, MB/s")
     axis.set_title(WORKLOADS[workload].title, fontsize=10)
 
 
@@ -58,11 +60,11 @@ def latencies(axis, modes, role):
             [1 - percent / 100 for percent, _ in points],
             drawstyle="steps-post",
             color=COLORS[mode],
-            label=MODES[mode].title,
+            label=mode_title(mode, modes),
         )
     axis.set_xscale("log")
     axis.set_xlim(left=LEAST_MS)
-    axis.set_xlabel(f"{role}: total latency, ms")
+    axis.set_xlabel(f"{role}: latency of a call, ms")
     axis.set_yscale("log")
     axis.set_ylabel("part of I/Os that took longer")
 
@@ -83,7 +85,7 @@ def footprint(axis, modes):
             ls=":",
         )
     axis.set_xlabel("s")
-    axis.set_ylabel("MB: file pages, dirty+wb dotted")
+    axis.set_ylabel("page cache, MB (dotted: unwritten)")
 
 
 def plot(cells, workload, path):

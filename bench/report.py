@@ -2,11 +2,13 @@
 """A run for people: text on the terminal, plots, and one page that holds all of it."""
 
 import html
+import textwrap
 
 import count
-from models import MODES
+from picture import picture, picture_file, sentence
 from plots import plot
 from tables import (
+    engines_differ,
     header,
     number,
     pair_lines,
@@ -18,14 +20,15 @@ from tables import (
     text,
     times,
     used,
+    virtual,
     workloads_of,
 )
-from workloads import WORKLOADS
+from words import mode_title, modes_in, place, workload_title
 
 HEAD = """<!doctype html>
 <html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>dontcache lab</title>
+<title>Uncached I/O</title>
 <style>
 body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 75rem; padding: 0 1rem;
        color: #222; background: #fff }
@@ -40,9 +43,13 @@ small { display: block; color: #777 }
 .best { font-weight: 600 }
 .fault { color: #b03a2e }
 svg { max-width: 100%; height: auto }
+.panels { display: flex; flex-wrap: wrap; gap: 1.5rem 2rem; margin: 1.2rem 0 }
+.panel { flex: 0 1 360px }
+.lead { font-size: 17px; max-width: 52rem }
+h1 { font-size: 1.6rem; line-height: 1.2 }
 nav a { margin-right: .8em; white-space: nowrap }
 </style>
-<h1>dontcache lab</h1>
+<h1>What uncached I/O gives</h1>
 """
 
 
@@ -70,11 +77,13 @@ def table_html(cells, workload, role):
     """The table of a role."""
     rows = rows_of(cells, workload, role)
     columns = used(rows, role == roles_of(cells, workload)[0])
+    among = modes_in(cells)
     lines = [f"<tr><th>{role}</th>" + "".join(f"<th>{f.title}</th>" for f in columns) + "</tr>"]
     for mode, row in rows:
-        line = f"<tr><td>{MODES[mode].title}</td>"
+        line = f"<tr><td>{mode_title(mode, among)}</td>"
         for figure in columns:
-            line += cell_html(*row[figure.key], source_of(workload, role, mode, figure), figure)
+            said = source_of(workload, role, mode, figure) if virtual(cells) else None
+            line += cell_html(*row[figure.key], said, figure)
         lines.append(line + "</tr>")
     return '<div class="wide"><table>' + "\n".join(lines) + "</table></div>"
 
@@ -92,13 +101,14 @@ def section_html(cells, workload, svg, anchor):
         for cell in cells
         if cell["workload"] == workload and not cell["repetition"] and not cell["variation"]
     ]
-    lines = [f'<section id="{anchor}"><h2>{html.escape(WORKLOADS[workload].title)}</h2>']
+    lines = [f'<section id="{anchor}"><h3>{html.escape(workload_title(workload))}</h3>']
     lines += [table_html(cells, workload, role) for role in roles_of(cells, workload)]
     lines += [f"<p>{html.escape(line)}</p>" for line in pair_lines(cells, workload)]
     for cell in cells:
         if cell["workload"] != workload:
             continue
-        lines += [f'<p class="fault">{cell["mode"]}: {html.escape(f)}</p>' for f in cell["faults"]]
+        title = mode_title(cell["mode"], modes_in(cells))
+        lines += [f'<p class="fault">{title}: {html.escape(f)}</p>' for f in cell["faults"]]
     lines.append(reasons_html(mine))
     # What precedes the element is for a file of its own.
     lines.append(svg[svg.index("<svg") :])
@@ -113,21 +123,42 @@ def summary_html(cells):
     return '<div class="wide"><table class="words">' + "\n".join(lines) + "</table></div>"
 
 
+def lead(result, out):
+    """What a page begins with, of the run that has most to say; nothing if none has anything."""
+    cells = [run["cells"] for run in result["runs"] if sentence(run["cells"])]
+    if not cells:
+        return []
+    (out / "picture.svg").write_text(picture_file(cells[0]))
+    return [
+        f'<p class="lead">{html.escape(sentence(cells[0]))}</p>',
+        f'<div class="panels">{picture(cells[0])}</div>',
+    ]
+
+
 def report(result, out):
     """Prints the tables and leaves index.html and the plots in OUT."""
-    page = [HEAD, f"<p>Seed {result['seed']}, fio {result['fio']}.</p>"]
+    page = [HEAD, *lead(result, out)]
     for run in result["runs"]:
         cells = run["cells"]
-        place = f"{run['instrument']}-{run['model']}"
+        anchor = f"{run['instrument']}-{run['model']}"
         print("\n" + text(run))
-        page.append(f"<h1>{place}</h1><p>{'<br>'.join(map(html.escape, header(run)))}</p><nav>")
-        page += [f'<a href="#{place}-{name}">{name}</a>' for name in workloads_of(cells)]
-        page.append("</nav>" + summary_html(cells))
+        if sentence(cells):
+            print("\n" + "\n".join(textwrap.wrap(sentence(cells), 96)))
+        page.append(
+            f"<h2>{place(run)}</h2><p><small>{'<br>'.join(map(html.escape, header(run)))}</small></p><nav>"
+        )
+        page += [
+            f'<a href="#{anchor}-{name}">{workload_title(name)}</a>' for name in workloads_of(cells)
+        ]
+        page.append("</nav>" + (summary_html(cells) if engines_differ(run) else ""))
         for name in workloads_of(cells):
-            svg = plot(cells, name, out / f"{place}-{name}")
-            page.append(section_html(cells, name, svg, f"{place}-{name}"))
+            svg = plot(cells, name, out / f"{anchor}-{name}")
+            page.append(section_html(cells, name, svg, f"{anchor}-{name}"))
     if "count" in result:
         table = count.report(result["count"])
         print("\n" + table)
-        page.append(f'<h1>count</h1><div class="wide"><pre>{html.escape(table)}</pre></div>')
+        page.append(
+            f'<h2>Instructions counted</h2><div class="wide"><pre>{html.escape(table)}</pre></div>'
+        )
+    page.append(f"<p><small>Seed {result['seed']}, fio {result['fio']}.</small></p>")
     (out / "index.html").write_text("\n".join(page) + "</html>\n")

@@ -73,11 +73,11 @@ def faults(cell):
         found.append(f"{spent['device_written']} bytes reached the device of {asked}")
 
     if mode.kernel == "rust":
-        decided = sum(spent[f"rust_{name}"] for name in ("start", "skip", "kick"))
+        decided = sum(spent[f"dontcache_{name}"] for name in ("start", "skip", "kick"))
         wanted = mode.uncached and any(role.writes and role.follows for role in workload.roles)
         if wanted != (decided > 0):
             found.append(f"{decided} decisions after uncached writes")
-    elif "rust_start" in spent:
+    elif "dontcache_start" in spent:
         found.append("the C kernel has counters of Rust")
     return found
 

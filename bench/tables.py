@@ -2,8 +2,9 @@
 """A run as tables of text: one for each workload and role, modes as rows."""
 
 from figures import FIGURES, asked, by_mode, ratio, value
-from models import DIRTY_MIB, MODELS, MODES, PAGE
+from models import DIRTY_MIB, MODES, PAGE
 from source import SOURCE
+from words import ENGINES, device, mode_title, modes_in, place, workload_title
 from workloads import WORKLOADS
 
 
@@ -44,6 +45,11 @@ def source_of(workload, role, mode, figure):
     return this, ratio(this, others, figure)
 
 
+def virtual(cells):
+    """Whether figures can be set beside those of the source: seconds of a busy machine cannot."""
+    return cells[0]["instrument"] == "virtual"
+
+
 def number(amount, digits):
     """A figure with as many digits as it deserves."""
     if amount is None:
@@ -70,15 +76,15 @@ def used(rows, first):
 def header(run):
     """What the figures of a run are of, as lines."""
     cells = run["cells"]
-    rooms = sorted({cell["room_mib"] for cell in cells})
+    rooms = [cell["room_mib"] for cell in cells]
+    room = " to ".join(map(str, sorted({min(rooms), max(rooms)})))
     lines = [
-        f"instrument {run['instrument']}",
-        f"device {run['model']}: {MODELS[run['model']]}",
-        f"room for page cache {rooms[0]} to {rooms[-1]} MiB, of which {DIRTY_MIB} may be dirty",
+        device(run),
+        f"room for page cache {room} MiB, of which {DIRTY_MIB} may be dirty",
     ]
     for engine, kernel in run["kernels"].items():
         lines.append(
-            f"kernel {engine}: {kernel['release']}, configuration {kernel['config']},"
+            f"kernel {kernel['release']} {ENGINES[engine]}: configuration {kernel['config']},"
             f" image {kernel['image']}"
         )
     if run["instrument"] == "virtual":
@@ -91,7 +97,8 @@ def header(run):
         most = max(cell["repetition"] for cell in cells) + 1
         lines.append(f"real time, 2 CPUs, medians of {most}: believe ratios, not figures")
     lines.append(
-        "x: against the best other mode; latencies are total; dirty+wb and cache are peaks"
+        "x: against the best other mode; latencies are of whole calls; unwritten (dirty or under"
+        " writeback) and cache are peaks"
     )
     return lines
 
@@ -99,17 +106,18 @@ def header(run):
 def workload_table(cells, workload):
     """The lines of a workload: a table for each role, what the source said, and faults."""
     lines = []
+    among = modes_in(cells)
     for role in roles_of(cells, workload):
         rows = rows_of(cells, workload, role)
         columns = used(rows, role == roles_of(cells, workload)[0])
-        lines.append(f"{role:21}" + "".join(f"{figure.title:>9}{'':6}" for figure in columns))
+        lines.append(f"{role:24}" + "".join(f"{figure.title:>12}{'':3}" for figure in columns))
         for mode, row in rows:
-            text = f"  {MODES[mode].title:19}"
-            told = f"  {'':11}{'source':>8}"
+            text = f"  {mode_title(mode, among):22}"
+            told = f"  {'':14}{'source':>8}"
             for figure in columns:
                 this, part = row[figure.key]
                 text += f"{number(this and this.median, figure.digits):>9} {times(part):<5}"
-                said = source_of(workload, role, mode, figure)
+                said = source_of(workload, role, mode, figure) if virtual(cells) else None
                 told += (
                     f"{number(said[0], figure.digits):>9} {times(said[1]):<5}" if said else " " * 15
                 )
@@ -117,7 +125,9 @@ def workload_table(cells, workload):
             if told.split() != ["source"]:
                 lines.append(told.rstrip())
     for mode, found in by_mode(cells, workload).items():
-        lines += [f"  ! {mode}: {fault}" for cell in found for fault in cell["faults"]]
+        lines += [
+            f"  ! {mode_title(mode, among)}: {fault}" for cell in found for fault in cell["faults"]
+        ]
     return lines
 
 
@@ -152,7 +162,8 @@ def pair_lines(cells, workload):
                     spread = f" ({found[0]:.2f} to {found[-1]:.2f})" if len(found) > 1 else ""
                     parts.append(f"{figure.title} x{middle:.2f}{spread}")
             if parts:
-                lines.append(f"  {ours}/{theirs} {role}: " + ", ".join(parts))
+                pair = f"{mode_title(ours, modes)} against {mode_title(theirs, modes)}"
+                lines.append(f"  {pair}, {role}: " + ", ".join(parts))
     return lines
 
 
@@ -162,6 +173,7 @@ def reason_lines(cells):
     Where the ramp was not counted, nobody knows how many were asked for: parts of all.
     """
     lines = []
+    among = modes_in(cells)
     for cell in cells:
         if not cell["by_reason"]:
             continue
@@ -173,17 +185,19 @@ def reason_lines(cells):
         parts = {why: number / (pages or written or 1) for why, number in parts.items()}
         told = ", ".join(f"{why} {part:.2f}" for why, part in parts.items() if part >= 0.005)
         unit = "page asked for" if pages else "page written"
-        lines.append(f"  {cell['mode']} wrote, per {unit}: {told}")
+        lines.append(f"  {mode_title(cell['mode'], among)} wrote, per {unit}: {told}")
     return lines
 
 
 # What a summary names the best modes of, and how near to the best is as good.
 SUMMARY = ("mb_s", "p999_ms", "peak_file_mb", "written", "resident")
 AS_GOOD = 0.02
+# More than that have nothing in common but that others are worse.
+SEVERAL = 3
 
 
-def best(rows, figure):
-    """The modes that are best in a figure."""
+def best(rows, figure, among):
+    """The modes, AMONG those of the run, that are best in a figure."""
     values = {
         mode: max(row[figure.key][0].median, figure.least)
         for mode, row in rows
@@ -194,19 +208,27 @@ def best(rows, figure):
     top = max(values.values()) if figure.better > 0 else min(values.values())
     near = max(AS_GOOD * abs(top), figure.floor)
     found = [mode for mode, amount in values.items() if abs(amount - top) <= near]
-    return "all" if len(found) == len(values) else " ".join(found)
+    if len(found) > SEVERAL:
+        return "all" if len(found) == len(values) else f"{len(found)} of {len(values)}"
+    return "; ".join(mode_title(mode, among) for mode in found)
+
+
+def engines_differ(run):
+    """Whether there is something to be best at: one kernel's modes are for different ends."""
+    return len(run["kernels"]) > 1
 
 
 def summary(cells):
     """Who is best at what: rows of texts, the first of them a head."""
     figures = [figure for figure in FIGURES if figure.key in SUMMARY]
-    rows = [["best modes", "role", *(figure.title for figure in figures)]]
+    among = modes_in(cells)
+    rows = [["who is best", "role", *(figure.title for figure in figures)]]
     for workload in workloads_of(cells):
         for number, role in enumerate(roles_of(cells, workload)):
             rows.append(
-                [workload, role]
+                [workload_title(workload), role]
                 + [
-                    best(rows_of(cells, workload, role), figure)
+                    best(rows_of(cells, workload, role), figure, among)
                     if figure.each_role or not number
                     else ""
                     for figure in figures
@@ -231,12 +253,13 @@ def workloads_of(cells):
 
 def text(run):
     """A run as text."""
-    lines = header(run)
+    lines = [place(run), *header(run)]
     for workload in workloads_of(run["cells"]):
-        lines += ["", f"{workload}: {WORKLOADS[workload].title}"]
+        lines += ["", workload_title(workload)]
         lines += workload_table(run["cells"], workload)
         lines += pair_lines(run["cells"], workload)
         mine = by_mode(run["cells"], workload)
         lines += reason_lines([mine[mode][0] for mode in MODES if mode in mine])
-    lines += ["", *aligned(summary(run["cells"]))]
+    if engines_differ(run):
+        lines += ["", *aligned(summary(run["cells"]))]
     return "\n".join(lines)

@@ -70,7 +70,7 @@ class SelfCheck(unittest.TestCase):
                 1 << 20,
                 "reached the device",
             ),
-            ("writers", "lazy", ("spent", "synced", "rust_start"), 0, None),
+            ("writers", "lazy", ("spent", "synced", "dontcache_start"), 0, None),
             ("mixed", "lazy", ("spent", "synced", "device_read"), 73728, "never missed"),
         ]
         for workload, mode, path, amount, said in cases:
@@ -83,7 +83,7 @@ class SelfCheck(unittest.TestCase):
     def test_decisions_must_fit_the_mode(self):
         cell = copy.deepcopy(CELLS["writers", "lazy"])
         for name in ("start", "skip", "kick"):
-            cell["spent"]["synced"][f"rust_{name}"] = 0
+            cell["spent"]["synced"][f"dontcache_{name}"] = 0
         self.assertIn("0 decisions", selfcheck.faults(cell)[0])
         cell["mode"] = "c"
         self.assertIn("counters of Rust", selfcheck.faults(cell)[0])

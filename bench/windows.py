@@ -6,21 +6,20 @@ import re
 
 TOP = 25
 ENQUEUE = re.compile(
-    r"(__bio_complete_in_task|bio_task_enqueue)$|.*\bdontcache::(bio|batch)\b.*(enqueue|push)"
+    r"(__bio_complete_in_task|bio_task_enqueue)$|.*\bdontcache::completion\b.*(enqueue|push)"
 )
 WORKER = re.compile(
-    r"bio_complete_work_fn$|bio_task_(worker|gather|no_gather)$"
-    r"|.*\bdontcache::(bio|batch|backlog|pace)\b(?!.*(enqueue|push|::init))"
+    r"bio_complete_work_fn$|.*\bdontcache::completion\b(?!.*(enqueue|push|::init|prepare_cpu))"
 )
 LIMITER = re.compile(
-    r"filemap_dontcache_(write|kick_writeback)$|dontcache_(limit|count)$"
-    r"|rust_helper_dontcache_|.*\bdontcache::(limiter|mapping)\b"
+    r"filemap_dontcache_(write|writeback|kick_writeback)$|dontcache_write$"
+    r"|rust_helper_dontcache_mapping_busy$|.*\bdontcache::writeback\b"
 )
-HELPER = re.compile(r"rust_helper_(?!dontcache_)")
+HELPER = re.compile(r"rust_helper_(?!dontcache_mapping_busy)")
 # Where folios are dropped: C's, ours, and what in a window nearly all that is freed goes through.
 DROP = re.compile(
-    r"folio_(end_dropbehind|unmap_invalidate)$|__folio_put$|__page_cache_release$|free_one_page$"
-    r"|dontcache_(end_dropbehind|drop|remove|lock)$|.*\bdontcache::(folio|drop)\b"
+    r"folio_(end_dropbehind|unmap_invalidate)$|folios_remove_clean$|__folio_put$|__page_cache_release$"
+    r"|free_one_page$|dontcache_(end_writeback|drop_batch)$|.*\bdontcache::dropping\b"
 )
 LOCK = re.compile(
     r"_raw_(spin|read|write)_(try)?lock|mutex_(try)?lock|down_(read|write)(_|$)"
@@ -94,8 +93,8 @@ class Counts:
     def inlined_enqueue(self):
         """What bio_endio() executed from its own local_irq_save() on: (instructions, times).
 
-        Or from its preempt_disable(), in ours. Compilers put __bio_complete_in_task() in line
-        there, where no symbol tells it from the rest. The ways past it share its return, hence no instruction counts more often than it
+        Compilers put __bio_complete_in_task() in line there, where no symbol tells it from the
+        rest. The ways past it share its return, hence no instruction counts more often than it
         was entered; with bios that were split (stream) the sum can still be 2 a bio too high.
         """
         start = self.image.address.get("bio_endio", 0)
@@ -106,8 +105,7 @@ class Counts:
             # PUSHF, POP, CLI
             if i >= 2 and self.image.code(at, 1) == b"\xfa":
                 i -= 2
-            # INC of a per-CPU variable
-            elif not re.match(rb"\x65\x48?\xff\x05", self.image.code(at, 4)):
+            else:
                 continue
             times = self.at[at]
             return sum(min(self.at[at], times) for at in executed[i:]), times
@@ -198,7 +196,7 @@ def figures(counts, window):
     deferral = counts.deferral(runs)
     dropped = sum(
         counts.called(f, "__filemap_remove_folio")
-        for f in ("folio_unmap_invalidate", "dontcache_remove")
+        for f in ("folio_unmap_invalidate", "folios_remove_clean")
     )
     writes = window["done"]
     locks = {f: counts.entries(f) for f in counts.of if LOCK.match(f)}

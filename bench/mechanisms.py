@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""What each mechanism of the engines brings: the same windows on kernels that lack one.
+
+Prints a table for each figure, windows down and kernels across, and leaves
+mechanisms.json. The kernels are those that setup/mechanisms.sh left in OUT.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from count import measure
+from vmlinux import Failure
+from windows import per
+
+WINDOWS = ("single", "batch", "bdev", "stream", "stream128")
+# Name, and the value for one window.
+FIGURES = {
+    "bios a run": lambda w: per(w["deferred"], w["runs"]),
+    "context switches a write": lambda w: per(w["switches"], w["writes"]),
+    "instructions of the kernel a write": lambda w: w["per_write"],
+    "instructions from bio_endio() to the callback, a bio": lambda w: w["path_per_bio"],
+    "locks to drop a folio": lambda w: w["drop_locks_per_folio"],
+}
+
+
+def table(title, value, kernels):
+    """One figure of all windows and kernels, with the ratio to C's."""
+    lines = [title, "  " + " " * 10 + "".join(f"{kernel:>22}" for kernel in kernels)]
+    for name in WINDOWS:
+        base = value(kernels["c"][name])
+        cells = []
+        for windows in kernels.values():
+            figure = value(windows[name])
+            cells.append(f"{figure:>14.2f} x{per(figure, base):<6.3f}")
+        lines.append(f"  {name:10}" + "".join(cells))
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=1, help="boots of each kernel (%(default)s)")
+    parser.add_argument("kernel", nargs="+", help="c, and directories in OUT to set beside it")
+    args = parser.parse_args()
+    seeds = tuple(range(1, args.seeds + 1))
+    kernels = {}
+    faults = {}
+    try:
+        for name in args.kernel:
+            kind = "c" if name == "c" else "rust"
+            result = measure({kind: args.out / name}, args.out / f"counted-{name}", seeds)
+            kernels[name] = result["kernels"][kind]
+            faults |= {f"{name}: {where}": what for where, what in result["faults"].items()}
+    except Failure as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+    text = "\n\n".join(table(title, value, kernels) for title, value in FIGURES.items())
+    print(text)
+    (args.out / "mechanisms.txt").write_text(text + "\n")
+    (args.out / "mechanisms.json").write_text(json.dumps(kernels, indent=1) + "\n")
+    for where, what in faults.items():
+        print(f"fault: {where}: {'; '.join(what)}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# make mechanisms: what each mechanism of the engines brings, counted in QEMU on a
+# kernel without it. What that is, in sed(1), is all that there is to a variant.
+#
+# usage: mechanisms.sh OUTDIR [VARIANT...]
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+
+out=$1
+shift
+engines=rust/kernel/dontcache
+
+# The file of the tree that a variant changes, and how.
+declare -A file=(
+	[unbounded]=$engines/completion/backlog.rs
+	[folio-by-folio]=$engines/dropping/batch.rs
+) change=(
+	[unbounded]='s/^pub const BUDGET: usize = 64;/pub const BUDGET: usize = usize::MAX;/'
+	[folio-by-folio]='s/^const FOLIOS: usize = .*;/const FOLIOS: usize = 1;/'
+)
+variants=("$@")
+[ $# -gt 0 ] || variants=(unbounded folio-by-folio)
+for variant in "${variants[@]}"; do
+	[ -n "${file[$variant]:-}" ] || die "no variant $variant" "use some of ${!file[*]}"
+done
+
+# keep NAME IMAGE: what bench/count.py needs of a kernel, so that the next can be built.
+keep() {
+	local to=$out/$1 from
+	from=$(dirname "$2")/../../..
+
+	mkdir -p "$to/arch/x86/boot"
+	cp "$2" "$to/arch/x86/boot/"
+	cp "$from/vmlinux" "$to/"
+}
+
+need_space "$BUILD" 8
+find_toolchain
+need_tools qemu-system-x86_64=qemu-system-x86 nm=binutils mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs
+"$ROOT/setup/overlay.sh"
+keep c "$("$ROOT/setup/kernel.sh" x86 c)"
+keep rust "$("$ROOT/setup/kernel.sh" x86 rust)"
+# The overlay comes back, whatever happens.
+trap '"$ROOT/setup/overlay.sh"' EXIT
+for variant in "${variants[@]}"; do
+	"$ROOT/setup/overlay.sh"
+	sed -i "${change[$variant]}" "$BUILD/linux/${file[$variant]}"
+	! cmp -s "$BUILD/linux/${file[$variant]}" "$ROOT/${file[$variant]}" ||
+		die "variant $variant changes nothing" "mend its line in $0"
+	keep "$variant" "$("$ROOT/setup/kernel.sh" x86 rust)"
+done
+python3 "$ROOT/bench/mechanisms.py" --out "$out" c rust "${variants[@]}"
