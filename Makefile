@@ -8,7 +8,7 @@ BENCH_ARGS := $(if $(INSTRUMENT),--instruments $(INSTRUMENT)) $(if $(MODEL),--mo
 	$(if $(SEED),--seed $(SEED))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture bench bench-full bench-compare check kernel apply instructions clean distclean
+.PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants kernel apply instructions clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,7 +17,8 @@ help: ## list the targets
 	@echo "  RUSTC= RUST_LIB_SRC= BINDGEN= CARGO=   instead of what is found"
 	@echo "  DONTCACHE_CACHE=DIR DONTCACHE_BUILD=DIR JOBS=N   where and how to build"
 	@echo "  demo: POLICY=flush|lazy|kick MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
-	@echo "  test: TESTS='check um' TEST_MINUTES=n (what has to be built later is skipped)"
+	@echo "  test: TESTS='check um' TEST_MINUTES=n (kernels that would be built later are skipped)"
+	@echo "  fresh: FRESH_DIR=DIR keeps the machine there, or takes it from there"
 	@echo "  torture: MINUTES=n ENGINES='rust-torture rust-kcsan' SEED=n"
 	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n OUT=DIR"
 
@@ -34,14 +35,23 @@ bench-full: ## the lab with all devices, modes and workloads, in real time too (
 bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
 	@python3 bench/lab.py compare $(if $(MARGIN),--margin $(MARGIN)) "$(A)" "$(B)"
 
+mechanisms: ## what each mechanism of the engines brings, in counts (builds of half an hour, then 10 min)
+	@setup/mechanisms.sh $(abspath $(or $(OUT),build/mechanisms)) $(VARIANTS)
+
 test: ## every test: host, KUnit, guests on UML and QEMU, lab, objects, hot-unplug (an hour)
 	@setup/test.sh $(TESTS)
+
+fresh: ## make demo and make test on a machine with nothing but make and git (debootstrap; root)
+	@setup/fresh.sh
 
 torture: ## finish bios in all contexts under CPU hotplug, MINUTES=n on a kernel with KASAN and lockdep
 	@setup/torture.sh "$(or $(MINUTES),30)" $(ENGINES)
 
-check: ## rustfmt, clippy, checkpatch --strict, shellcheck, ruff
+check: ## rustfmt, clippy, W=1, sparse, clang's analyzer, checkpatch --strict, shellcheck, ruff
 	@setup/check.sh
+
+mutants: ## break the pure files in every way that cargo-mutants knows, and see a test fail (10 min)
+	@setup/mutants.sh
 
 kernel: ## build the UML kernel of the demo and print where it is
 	@setup/overlay.sh

@@ -5,6 +5,7 @@
 # usage: kunit.sh um|virtual|x86 ENGINE [FILTER]
 
 . "$(dirname "${BASH_SOURCE[0]}")/../setup/lib.sh"
+. "$ROOT/setup/toolchain.sh"
 
 arch=$1
 engine=$2
@@ -13,14 +14,12 @@ args=(--build_dir="$BUILD/$arch-$engine" --timeout=300)
 case $arch in
 um | virtual) args+=(--kernel_args=ncpus=4 --kernel_args=seccomp=on) ;;
 x86)
-	command -v qemu-system-x86_64 > /dev/null || {
-		. "$ROOT/setup/toolchain.sh"
-		need_tools qemu-system-x86_64=qemu-system-x86
-	}
+	need_tools qemu-system-x86_64=qemu-system-x86
 	args+=(--arch=x86_64 --qemu_args='-smp 4')
 	# kunit.py wants KVM where there is a /dev/kvm, and that need not work.
 	PATH=$ROOT/kunit/bin:$PATH
 	;;
 esac
+need_tools python3=python3
 cd "$BUILD/linux"
 TERM=dumb python3 tools/testing/kunit/kunit.py exec "${args[@]}" ${filter:+"$filter"} < /dev/null

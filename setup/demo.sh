@@ -8,9 +8,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 out=$1
-policy=${2:-kick}
+policy=${2:-flush}
 modes=${3:-buffered,dontcache,direct,lazy}
-workloads=${4:-seqwrite,writers,randwrite,seqread}
+workloads=${4:-seqwrite,mixed,writers,randwrite,seqread}
 shift 4
 
 case $policy in

@@ -3,30 +3,54 @@
 # Runs guest/functional.sh in a guest, and prints its log.
 #
 # usage: guest-test.sh um|virtual|x86 ENGINE
+#
+# PARTS='device errors' runs only those, see guest/functional.sh; QEMU=PATH is another QEMU.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 
 arch=$1
 engine=$2
-scratch=$BUILD/run/$arch-$engine
 rc=0
 
-need_tools mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs setpriv=util-linux
-rm -rf "$scratch"
-mkdir -p "$scratch"
-cp "$("$ROOT/setup/fio.sh")" "$scratch/fio"
+# boot NAME SECONDS PARTS [KERNEL-ARGUMENT...]: runs the tests in a guest, and prints their log.
+boot() {
+	local scratch=$BUILD/run/$arch-$engine$1 seconds=$2 parts=$3 disk=nullb status=0
+	shift 3
+
+	rm -rf "$scratch"
+	mkdir -p "$scratch"
+	cp "$fio" "$scratch/fio"
+	cp "$ROOT"/guest/{common,flags,policy,device,dropping,filesystems,errors,nfs}.sh "$ROOT/guest/splats.awk" "$scratch/"
+	[ "$arch" != x86 ] || disk=/dev/nvme0n1
+	printf '%s\n' "ENGINE=${engine%-*}" "DISK=$disk" "PARTS='$parts'" "BOOT_POLICY=${boot_policy:-}" \
+		"FOUND_POLICY=${found_policy:-}" > "$scratch/env"
+	case $arch in
+	um | virtual)
+		"$ROOT/guest/uml.sh" "$BUILD/$arch-$engine/linux" "$scratch" "$seconds" \
+			"$ROOT/guest/functional.sh" ncpus=2 kunit.enable=0 "$@" || status=$?
+		;;
+	x86)
+		"$ROOT/guest/qemu.sh" "$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" "$seconds" \
+			"$ROOT/guest/functional.sh" kunit.enable=0 "$@" || status=$?
+		;;
+	esac
+	cat "$scratch/log"
+	[ $status = 0 ] || rc=$status
+}
+
+need_tools mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs chattr=e2fsprogs setpriv=util-linux
+fio=$("$ROOT/setup/fio.sh")
+# Emulation of a kernel that checks its locks takes its time.
 case $arch in
-um | virtual)
-	printf 'ENGINE=%s\nDISK=nullb\n' "${engine%-*}" > "$scratch/env"
-	"$ROOT/guest/uml.sh" "$BUILD/$arch-$engine/linux" "$scratch" 300 "$ROOT/guest/functional.sh" \
-		ncpus=2 kunit.enable=0 || rc=$?
-	;;
-x86)
-	printf 'ENGINE=%s\nDISK=/dev/nvme0n1\n' "${engine%-*}" > "$scratch/env"
-	"$ROOT/guest/qemu.sh" "$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" 900 \
-		"$ROOT/guest/functional.sh" kunit.enable=0 || rc=$?
-	;;
+x86) boot '' 2400 "${PARTS:-}" ;;
+*) boot '' 900 "${PARTS:-}" ;;
 esac
-cat "$scratch/log"
+if [[ $engine = rust* && -z ${PARTS:-} ]]; then
+	# A policy from the command line, and one that there is not.
+	boot_policy=kick found_policy=kick
+	boot -boot 120 boot sysctl.vm.dontcache_policy=kick
+	boot_policy=nonsense found_policy=flush
+	boot -boot 120 boot sysctl.vm.dontcache_policy=nonsense
+fi
 exit $rc

@@ -4,7 +4,8 @@
 # C code must hang in it: that is how we know that the test can see it.
 #
 # usage: hotunplug.sh ENGINE; JUDGE=1 makes a failure of I/O that takes 10 x the median,
-# and PARTS=nbd NBD_ROUNDS=300 looks for what is rare
+# PARTS=nbd NBD_ROUNDS=300 looks for what is rare, and QEMU=PATH or QEMU_DIR=DIR is another
+# QEMU (setup/qemu-new.sh gets one >= 10)
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -37,6 +38,7 @@ once() {
 	mkdir -p "$scratch"
 	cp "$fio" "$scratch/fio"
 	cp "$nbd" "$scratch/nbd"
+	cp "$ROOT/guest/splats.awk" "$scratch/"
 	printf '%s\n' "ENGINE=${engine%-*}" "PARTS='$parts'" FIO_ROUNDS=10 CONTROL_ROUNDS=10 \
 		"NBD_ROUNDS=${NBD_ROUNDS:-100}" "JUDGE=${JUDGE:-}" > "$scratch/env"
 	CPUS=$cpus ICOUNT=3 NVME=max_ioqpairs=1,msix_qsize=1 "$ROOT/guest/qemu.sh" \

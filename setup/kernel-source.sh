@@ -6,8 +6,9 @@
 # exact version is asked for.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
 
-# The release that a tree's own Makefile states, such as 7.3.0-rc7.
+# The release that a tree's own Makefile states, such as 7.3.4.
 release_of() {
 	awk '$2 == "=" && $1 ~ /^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)$/ { v[$1] = $3 }
 	     NR > 10 { exit }
@@ -50,6 +51,7 @@ else
 	src=$CACHE/linux-7.3
 	if [ ! -d "$src" ]; then
 		need_space "$CACHE" 5
+		need_tools xz=xz-utils
 		STEP_NAME="downloading the Linux 7.3 source" \
 			step 90 "$CACHE/log/kernel-source.log" download
 	fi

@@ -5,7 +5,7 @@
 # usage: kernel.sh um|virtual|x86 ENGINE
 #
 # "virtual" is UML with one CPU and a time that moves only when all wait. ENGINE
-# is rust or c (lean, to measure), rust-kunit, c-kunit or rust-debug (to test), or
+# is rust or c (lean, to measure), rust-kunit, c-kunit, rust-debug or rust-kasan (to test), or
 # rust-torture or rust-kcsan (with the torture module, which is put beside the file
 # to boot). The configuration is allnoconfig with the fragments of guest/config/ for
 # both; "um rust" is built in $BUILD/um-rust, and so on.
@@ -21,10 +21,10 @@ virtual) karch=um image=linux target=linux seconds=300 configs=(base um virtual)
 x86) karch=x86_64 image=arch/x86/boot/bzImage target=bzImage seconds=600 configs=(base x86 smp) ;;
 *) die "no architecture $arch" "use um, virtual or x86" ;;
 esac
-[ -f "$ROOT/guest/config/$engine.config" ] || die "no engine $engine" "use rust, c, rust-kunit, c-kunit, rust-debug, rust-torture or rust-kcsan"
+[ -f "$ROOT/guest/config/$engine.config" ] || die "no engine $engine" "use rust, c, rust-kunit, c-kunit, rust-debug, rust-kasan, rust-torture or rust-kcsan"
 case $engine in
 # Sanitizers double the time of every file.
-rust-torture | rust-kcsan) seconds=1800 ;;
+rust-kasan | rust-torture | rust-kcsan) seconds=1800 ;;
 esac
 name=$arch-$engine
 out=$BUILD/$name

@@ -7,6 +7,7 @@
 . "$ROOT/setup/toolchain.sh"
 . "$ROOT/guest/lib.sh"
 
+# Not run here: qemu-system-x86_64 nm mkfs.ext4 (bench/count.py counts with them)
 need_tools mkfs.xfs=xfsprogs setpriv=util-linux
 venv=$("$ROOT/setup/venv.sh")
 fio=$("$ROOT/setup/fio.sh")
@@ -30,6 +31,7 @@ for file in lab.json index.html virtual-nvme-mixed.png virtual-nvme-mixed.svg; d
 done
 check "the page is one file" sh -c "! grep -Eq '(src|href)=\"[^#]' $out/index.html"
 check "its judgement" env LAB_JSON="$out/lab.json" "$venv/bin/python" "$ROOT/bench/test_lab.py" 2>&1
+check "its page" env LAB_JSON="$out/lab.json" "$venv/bin/python" "$ROOT/bench/test_page.py" 2>&1
 broken() {
 	! lab run --build "$out" --fio /bin/false --out "$out/broken" --instruments virtual --modes lazy \
 		--workloads append --repeat 0 > "$BUILD/log/lab-broken.log" 2>&1 &&

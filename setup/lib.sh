@@ -10,6 +10,8 @@ CACHE=${DONTCACHE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dontcache-rust}
 # shellcheck disable=SC2034 # for who sources this
 BUILD=${DONTCACHE_BUILD:-$ROOT/build}
 JOBS=${JOBS:-$(nproc)}
+# A clone in another directory finds what was compiled in this one.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$BUILD} CCACHE_NOHASHDIR=1
 export CCACHE_DIR=${CCACHE_DIR:-$CACHE/ccache}
 
 say() {

@@ -3,21 +3,28 @@
 # With the option off, the overlay must not change what it touches: builds the
 # objects of the touched C files, and of those that use the touched parts of
 # touched headers, from the pristine tree and from the overlaid one, for x86
-# and byte by byte. Line numbers would differ: WARN() has none here, and the one
-# in the name of an initcall's symbol is taken out of both.
+# and byte by byte. To the pristine one come the fixes for everybody and the split
+# functions of patches/series, since both kernels are to have them. Line numbers would
+# differ: WARN() has none here, and the one in the name of an initcall's symbol
+# is taken out of both.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
+. "$ROOT/setup/series.sh"
+
+# With relative names of sources, which differ between two trees, so do the objects.
+export CCACHE_BASEDIR=
 
 objects=(block/bio.o block/fops.o mm/filemap.o fs/read_write.o fs/aio.o fs/fs-writeback.o fs/buffer.o
-	fs/iomap/buffered-io.o fs/iomap/ioend.o fs/xfs/xfs_file.o fs/ext4/file.o io_uring/rw.o)
+	fs/iomap/buffered-io.o fs/iomap/ioend.o fs/xfs/xfs_file.o fs/ext4/file.o
+	mm/migrate.o mm/truncate.o mm/vmstat.o kernel/fork.o io_uring/rw.o)
 
-# A tree of links: the user's own tree must not be written to, and may be in use.
 farm() {
-	rm -rf "$BUILD/pristine"
-	cp -rs "$src" "$BUILD/pristine"
-	rm -rf "$BUILD/pristine/.git"
-	make -s -C "$BUILD/pristine" mrproper
+	# A file that is no longer patched is older than the object of the patched one.
+	rm -rf "$BUILD/objects-pristine"
+	link_tree "$src" "$BUILD/pristine"
+	stage_patches "$BUILD/pristine.fixes" "$src" "${fixes[@]}"
+	cp -r --remove-destination "$BUILD/pristine.fixes/." "$BUILD/pristine/"
 }
 
 build() {
@@ -40,9 +47,12 @@ unline() {
 find_toolchain
 src=$("$ROOT/setup/kernel-source.sh")
 log=$BUILD/log/objects.log
-[ "$(cat "$BUILD/pristine/.farm-of" 2> /dev/null)" = "$src" ] || {
+fixes=$(series '\(upstream\|split\)/')
+mapfile -t fixes <<< "$fixes"
+farm_of="$src $(cat "${fixes[@]}" | sha256sum)"
+[ "$(cat "$BUILD/pristine/.farm-of" 2> /dev/null)" = "$farm_of" ] || {
 	STEP_NAME="linking the pristine source" step 10 "$log" farm
-	echo "$src" > "$BUILD/pristine/.farm-of"
+	echo "$farm_of" > "$BUILD/pristine/.farm-of"
 }
 STEP_NAME="building objects of the pristine tree" step 90 "$log" build "$BUILD/pristine" "$BUILD/objects-pristine"
 STEP_NAME="building objects with the option off" step 90 "$log" build "$BUILD/linux" "$BUILD/objects-off"

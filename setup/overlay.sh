@@ -6,18 +6,16 @@
 # that did not change keep their times, so a rebuild is short.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+. "$ROOT/setup/series.sh"
 
 # The parts of this repository that are paths of the kernel tree.
 PARTS=(block include mm rust samples Documentation)
 
+need_tools rsync=rsync git=git make=make
 src=$("$ROOT/setup/kernel-source.sh")
 tree=$BUILD/linux
 stage=$BUILD/stage
-
-# Prints the files of the kernel that the patches touch.
-touched() {
-	cat "$ROOT"/patches/*.patch | sed -n 's,^--- a/,,p' | sort -u
-}
 
 copy_tree() {
 	rm -rf "$tree" "$tree.tmp"
@@ -37,34 +35,6 @@ copy_tree() {
 	mv "$tree.tmp" "$tree"
 }
 
-apply_patches() {
-	local file patch
-
-	rm -rf "$stage"
-	mkdir -p "$stage"
-	while read -r file; do
-		[ -f "$src/$file" ] || die "$src has no $file, which the patches change" "pass a complete Linux 7.3 tree"
-		mkdir -p "$stage/$(dirname "$file")"
-		cp "$src/$file" "$stage/$file"
-	done < <(touched)
-
-	# The user's own git settings (hooks, signing, whitespace) must not decide what applies.
-	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
-	export GIT_AUTHOR_NAME=overlay GIT_AUTHOR_EMAIL=overlay@localhost
-	export GIT_COMMITTER_NAME=overlay GIT_COMMITTER_EMAIL=overlay@localhost
-	git -C "$stage" init -q
-	git -C "$stage" add -A
-	git -C "$stage" commit -q -m "$src"
-	for patch in "$ROOT"/patches/*.patch; do
-		git -C "$stage" am -q "$patch" > "$BUILD/am.log" 2>&1 || {
-			cat "$BUILD/am.log" >&2
-			die "patches/$(basename "$patch") does not apply to $src" \
-				"use an unmodified Linux 7.3 tree; nothing was changed"
-		}
-	done
-	rm -rf "$stage/.git"
-}
-
 stage_overlay() {
 	local part file
 
@@ -77,6 +47,7 @@ stage_overlay() {
 			cp "$ROOT/$file" "$stage/$file"
 		done < <(cd "$ROOT" && find "$part" -type f)
 	done
+	cp "$ROOT/Kconfig" "$stage/mm/Kconfig.dontcache"
 }
 
 # Puts the stage into the tree, and takes out what an earlier overlay left there.
@@ -94,9 +65,10 @@ install_stage() {
 	mv "$BUILD/overlay.new" "$tree/.overlay-files"
 }
 
-command -v rsync > /dev/null || die "rsync is missing" "apt-get install rsync"
 mkdir -p "$BUILD"
-apply_patches
+patches=$(series '')
+mapfile -t patches <<< "$patches"
+stage_patches "$stage" "$src" "${patches[@]}"
 stage_overlay
 if [ "$(cat "$tree/.overlay-source" 2> /dev/null)" != "$src" ]; then
 	need_space "$BUILD" 12

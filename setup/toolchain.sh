@@ -43,13 +43,14 @@ install_packages() {
 }
 
 # need_tools TOOL=PACKAGE...: installs the packages of the tools (or files) that are not there.
+# A guest has the directories of root in its path, an ordinary user has not.
 need_tools() {
 	local item missing=()
 
 	for item; do
 		case $item in
 		/*) [ -e "${item%%=*}" ] || missing+=("${item#*=}") ;;
-		*) have "${item%%=*}" || missing+=("${item#*=}") ;;
+		*) PATH=$PATH:/usr/sbin:/sbin have "${item%%=*}" || missing+=("${item#*=}") ;;
 		esac
 	done
 	[ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"

@@ -43,7 +43,7 @@ run() {
 
 need_space "$CACHE" 12
 find_toolchain
-need_tools /sbin/insmod=kmod dmesg=util-linux mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs
+need_tools insmod=kmod rmmod=kmod dmesg=util-linux mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs
 "$ROOT/setup/overlay.sh"
 
 for engine in "${engines[@]}"; do

@@ -1,0 +1,132 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# make fresh: the two commands of the README on a machine that has make and git
+# and nothing else. Every machine that is worked on has everything after a day, so
+# a tool that is used before it is installed is seen by nobody but the first user.
+#
+# usage: fresh.sh [root|run]: makes the root (debootstrap, minutes of network), runs
+# make demo and make test in it (hours of nobody's time, but all CPUs), or both.
+#
+# The root is in build/fresh, and gone after a run in which all was well. FRESH_DIR=DIR
+# is taken as it is when it is there already, and stays: what an earlier run installed
+# in it is found by the next, so only the first run in it is a fresh one.
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+
+what=${1:-all}
+case $what in
+all | root | run) ;;
+*) die "no part $what of fresh.sh" "use root, run, or nothing for both" ;;
+esac
+root=${FRESH_DIR:-$BUILD/fresh}
+clone=/root/dontcache-rust
+tests=${FRESH_TESTS:-check front host um}
+# Of the machine, not of the user: how packages are reached from here.
+network='^([a-z]+_proxy|[A-Z]+_PROXY|SSL_CERT_(FILE|DIR)|PIP_(CERT|INDEX_URL|DEFAULT_TIMEOUT)|CARGO_HTTP_[A-Z_]+)='
+
+# The mirror of this machine's own release, as apt has it.
+mirror() {
+	# shellcheck disable=SC2016 # the dollars are for apt
+	apt-get indextargets --format '$(SITE) $(CODENAME)' |
+		awk -v release="$1" '$2 == release && !found { print $1; found = 1 }'
+}
+
+# bring FILE...: gives the root what the machine has there, links followed.
+bring() {
+	local file
+
+	for file; do
+		[ -e "$file" ] || continue
+		mkdir -p "$root$(dirname "$file")"
+		cp -rL --remove-destination "$file" "$root$(dirname "$file")/"
+	done
+}
+
+make_root() {
+	local release site
+
+	# shellcheck source=/dev/null
+	release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	site=$(mirror "$release")
+	[ -n "$site" ] || die "apt knows no mirror of the release '$release'" "run apt-get update as root, then try again"
+	debootstrap --variant=minbase --include=make,git "$release" "$root" "$site"
+	rm -rf "$root/etc/apt/sources.list" "$root/etc/apt/sources.list.d"
+	bring /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/trusted.gpg.d /etc/apt/keyrings /usr/share/keyrings \
+		/etc/hosts /etc/resolv.conf /etc/pip.conf /usr/local/share/ca-certificates
+	# Not the files: others of them run programs that are not there.
+	apt-config dump | grep -E '^Acquire::(http|https|Retries|Check-|Force)' > "$root/etc/apt/apt.conf.d/90machine" || true
+	touch "$root/.fresh"
+}
+
+# inside COMMAND...: runs it in the root. Mounts and processes are of a namespace
+# that ends with it, so that neither outlives a failure.
+inside() {
+	local settings
+
+	mapfile -t settings < <(env | grep -E "$network" || true)
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare --mount --pid --fork --kill-child bash -euc '
+		root=$1
+		shift
+		mount --rbind /dev "$root/dev"
+		mount --rbind /sys "$root/sys"
+		mount -t proc proc "$root/proc"
+		exec chroot "$root" "$@"' inside "$root" \
+		env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		"${settings[@]}" "$@" < /dev/null
+}
+
+# timed NAME COMMAND...: adds how long it took to $said, and to $bad if it failed.
+timed() {
+	local name=$1 log=$BUILD/log/fresh-$1.log start=$SECONDS rc=0
+	shift
+
+	say "== $*"
+	inside make -C "$clone" "$@" 2>&1 | tee "$log" || rc=$?
+	# A table that nobody sees is none.
+	if [ "$rc" = 0 ] && [ "$name" = demo ] && [ ! -s "$root$clone/build/demo/index.html" ]; then
+		rc=1
+	fi
+	said+=("$name $(((SECONDS - start) / 60)) min $(((SECONDS - start) % 60)) s")
+	[ "$rc" = 0 ] || bad+=("$name failed with status $rc; next: read $log")
+}
+
+[ "$(id -u)" = 0 ] || die "only root can change its root directory" "run make fresh as root"
+unshare --mount --pid --fork true 2> /dev/null ||
+	die "no namespaces here" "run make fresh on a machine, or in a container with CAP_SYS_ADMIN"
+need_tools debootstrap=debootstrap git=git unshare=util-linux
+need_space "$(dirname "$root")" 15
+mkdir -p "$BUILD/log"
+
+if [ "$what" != run ]; then
+	if [ -e "${FRESH_DIR:-/nowhere}/.fresh" ]; then
+		say "using $root as it is: what was installed in it is not tested"
+	else
+		if [ -n "${FRESH_DIR:-}" ]; then
+			[ ! -e "$root" ] || rmdir "$root" 2> /dev/null ||
+				die "FRESH_DIR=$root has something else in it" "name a directory that is not there"
+		else
+			rm -rf --one-file-system "$root"
+		fi
+		STEP_NAME="making an empty machine" step 120 "$BUILD/log/fresh-root.log" make_root
+	fi
+	[ "$what" != root ] || exit 0
+fi
+[ -e "$root/.fresh" ] || die "$root is not a root that this script made" "run setup/fresh.sh root"
+
+[ -z "$(git -C "$ROOT" status --porcelain)" ] || say "what is not committed is not tested"
+rm -rf "${root:?}$clone"
+git clone -q --no-hardlinks "$ROOT" "$root$clone"
+say "testing $(git -C "$root$clone" log -1 --format='%h %s')"
+said=()
+bad=()
+timed demo demo
+timed tests test TESTS="$tests"
+if [ ${#bad[@]} -gt 0 ]; then
+	printf '%s\n' "${bad[@]}"
+	echo "fresh: ${said[0]}, ${said[1]}: FAILED; the root is kept in $root"
+	exit 1
+fi
+[ -n "${FRESH_DIR:-}" ] || rm -rf --one-file-system "$root"
+echo "fresh: ${said[0]}, ${said[1]}: ok"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Patches of patches/, and how they get onto files of a kernel tree that is only
+# read. Sourced, after lib.sh.
+
+# series PREFIX: the patches of patches/series that begin with PREFIX, a pattern of sed's, which
+# may be empty, in the order in which they apply.
+series() {
+	local patch
+
+	for patch in "$ROOT"/patches/{,split/}*.patch; do
+		# Else a patch that somebody adds is in the repository and nowhere else.
+		grep -qxF "${patch#"$ROOT/patches/"}" "$ROOT/patches/series" ||
+			die "patches/${patch##*/} is not in patches/series" "add it where it is to be applied"
+	done
+	sed -n "/^[^#]/s,^$1,$ROOT/patches/&,p" "$ROOT/patches/series"
+}
+
+# touched PATCH...: the files of the kernel that they change.
+touched() {
+	sed -n 's,^--- a/,,p' "$@" | sort -u
+}
+
+# stage_patches STAGE SRC PATCH...: makes STAGE, with those files of SRC that the
+# patches change, and what the patches make of them.
+stage_patches() {
+	local stage=$1 src=$2 file patch
+	shift 2
+
+	rm -rf "$stage"
+	mkdir -p "$stage"
+	while read -r file; do
+		[ -f "$src/$file" ] || die "$src has no $file, which the patches change" "pass a complete Linux 7.3 tree"
+		mkdir -p "$stage/$(dirname "$file")"
+		cp "$src/$file" "$stage/$file"
+	done < <(touched "$@")
+
+	# The user's own git settings (hooks, signing, whitespace) must not decide what applies.
+	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+	export GIT_AUTHOR_NAME=overlay GIT_AUTHOR_EMAIL=overlay@localhost
+	export GIT_COMMITTER_NAME=overlay GIT_COMMITTER_EMAIL=overlay@localhost
+	git -C "$stage" init -q
+	git -C "$stage" add -A
+	git -C "$stage" commit -q -m "$src"
+	for patch; do
+		git -C "$stage" am -q "$patch" > "$BUILD/am.log" 2>&1 || {
+			cat "$BUILD/am.log" >&2
+			die "patches/${patch#"$ROOT/patches/"} does not apply to $src" \
+				"use an unmodified Linux 7.3 tree; nothing was changed"
+		}
+	done
+	rm -rf "$stage/.git"
+}
+
+# link_tree SRC TREE: makes TREE, of links to the files of SRC: the user's own tree must
+# not be written to, and may be in use.
+link_tree() {
+	rm -rf "$2"
+	mkdir -p "$(dirname "$2")"
+	cp -rs "$1" "$2"
+	rm -rf "$2/.git"
+	make -s -C "$2" mrproper
+}
