@@ -20,10 +20,10 @@ nfs_server() {
 	# NFSEXP_INSECURE_PORT | NFSEXP_NOSUBTREECHECK | NFSEXP_FSID
 	echo "localhost /mnt/export $never $((0x2402)) 65534 65534 0" > /proc/net/rpc/nfsd.export/channel || return 1
 	printf 'localhost 1 \\x00000000 %s /mnt/export\n' $never > /proc/net/rpc/nfsd.fh/channel || return 1
-	echo '-2 -3 +4' > $nfsd/versions
+	# Version 3 would want rpcbind.
+	echo '-3 +4' > $nfsd/versions || return 1
 	echo 'tcp 2049' > $nfsd/portlist || return 1
-	echo 4 > $nfsd/threads || return 1
-	echo Y > $nfsd/v4_end_grace
+	echo 4 > $nfsd/threads
 }
 
 nfs_mount() {

@@ -66,7 +66,7 @@ run() {
 	if [ $rc -ne 0 ]; then
 		# A runner that died counts as one failure, or it would count as none.
 		[ "$failed" -gt "$before" ] || failed=$((failed + 1))
-		grep -E -A 3 '^not ok|^error|FAILED|panicked' "$log" | head -n 30 || true
+		grep -E -A 3 '^not ok|^error|FAILED|panicked' "$log" | head -n 40 || true
 		tail -n 5 "$log"
 		echo "    failed with status $rc; next: read $log"
 	fi
