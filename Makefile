@@ -8,7 +8,7 @@ BENCH_ARGS := $(if $(INSTRUMENT),--instruments $(INSTRUMENT)) $(if $(MODEL),--mo
 	$(if $(SEED),--seed $(SEED))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants kernel apply instructions clean distclean
+.PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants mutations kernel apply instructions clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ check: ## rustfmt, clippy, W=1, sparse, clang's analyzer, checkpatch --strict, s
 
 mutants: ## break the pure files in every way that cargo-mutants knows, and see a test fail (10 min)
 	@setup/mutants.sh
+
+mutations: ## put faults back into the kernel that it has had, and see a test fail (20 min)
+	@setup/mutations.sh $(MUTATIONS)
 
 kernel: ## build the UML kernel of the demo and print where it is
 	@setup/overlay.sh

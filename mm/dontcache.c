@@ -25,7 +25,8 @@ EXPORT_SYMBOL_GPL(dontcache_drop_batch);
 /* Look again at the folios that could not be dropped. Context: any but NMI. */
 void dontcache_retry_later(void)
 {
-	queue_delayed_work(retry_wq, &retry_work, DONTCACHE_RETRY_DELAY);
+	queue_delayed_work(retry_wq ?: system_dfl_wq, &retry_work,
+			   DONTCACHE_RETRY_DELAY);
 }
 
 static const struct ctl_table dontcache_table[] = {
@@ -41,7 +42,7 @@ static int __init dontcache_init(void)
 {
 	retry_wq = alloc_workqueue("dontcache", WQ_MEM_RECLAIM | WQ_UNBOUND, 1);
 	if (!retry_wq)
-		panic("dontcache: no workqueue\n");
+		pr_warn("dontcache: no workqueue of its own\n");
 	register_sysctl_init("vm", dontcache_table);
 	return 0;
 }

@@ -150,6 +150,34 @@ static void folios_interrupt(struct kunit *test)
 }
 
 /*
+ * What is new waits in a batch of some CPU's until that is full, and is not on
+ * the LRU meanwhile. It goes as well when its turn has come late.
+ */
+static void folios_unlisted(struct kunit *test)
+{
+	int i;
+
+	add_inode(test, 0, &test_aops);
+	for (i = 0; i < 3; i++) {
+		struct test_folio *tf = add_folio(test, tst.inodes[0], 0);
+
+		write_folio(tf);
+		folio_unlock(tf->folio);
+	}
+	for (i = 0; i < tst.nr_folios; i++)
+		if (!RUST) {
+			tst.folios[i].stays = true;
+			tst.folios[i].extra = !folio_test_lru(tst.folios[i].folio);
+		}
+	finish(test, IRQ);
+	check(test, RETRIED, "not on the LRU");
+	lru_add_drain_all();
+	for (i = 0; i < tst.nr_folios; i++)
+		tst.folios[i].extra = 0;
+	clean_up(test);
+}
+
+/*
  * Folios of a bio go while bios that came after it sleep: in the same run of a
  * worker when that is over, and before it begins another.
  */
@@ -186,6 +214,7 @@ static struct kunit_case folios_cases[] = {
 	KUNIT_CASE_PARAM(folios_mixed, layout_gen_params),
 	KUNIT_CASE_SLOW(folios_many),
 	KUNIT_CASE_SLOW(folios_interrupt),
+	KUNIT_CASE_SLOW(folios_unlisted),
 	KUNIT_CASE(folios_callback_sleeps),
 	{}
 };

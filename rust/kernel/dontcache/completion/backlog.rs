@@ -6,14 +6,19 @@
 //!
 //! While no more than a budget of nodes wait, a run completes all of them, oldest first, whatever
 //! device they are of. When more wait, they are sorted into lanes by their device, which take turns
-//! run by run. So each device keeps its order, and one with a long queue, or with callbacks that
-//! take long or sleep, delays one of another lane by one run and no more. Each node is sorted once,
-//! so the cost of a run does not depend on how many wait.
+//! run by run. So each device keeps its order, and one with a long queue delays one of another lane
+//! by one run and no more. A run is over after a budget, or when its callback says that it has taken
+//! long enough; a callback that sleeps delays all. Each node is sorted once, so the cost of a run
+//! does not depend on how many wait.
+//!
+//! A device is what a node says: of multipath devices that is the path, so the order is one of each
+//! path.
 
 use super::batch::{
     self,
     Queue, //
 };
+use core::ops::ControlFlow;
 
 /// How many nodes a run completes, at most. NAPI's weight, for the same reason.
 pub const BUDGET: usize = 64;
@@ -88,8 +93,8 @@ impl<N: Copy + PartialEq> Backlog<N> {
         self.nr == 0
     }
 
-    /// Takes what is in `queue`, and hands up to `budget` nodes, not 0, to `complete`; returns how
-    /// many.
+    /// Takes what is in `queue`, and hands up to `budget` nodes, not 0, to `complete`, until that
+    /// says that it was the last one for now; returns how many.
     ///
     /// A node belongs to `complete` when it is handed over: it may be freed, or pushed again.
     #[inline]
@@ -97,60 +102,63 @@ impl<N: Copy + PartialEq> Backlog<N> {
         &mut self,
         queue: &Q,
         budget: usize,
-        mut complete: impl FnMut(N),
+        mut complete: impl FnMut(N) -> ControlFlow<()>,
     ) -> usize {
-        let mut all = List { ends: None };
+        let mut taken = List { ends: None };
         let mut nr = 0usize;
 
-        if let Some((oldest, newest, taken)) = batch::take(queue) {
-            all.ends = Some((oldest, newest));
-            if !self.is_empty() || taken > budget {
-                self.sort(queue, &mut all, taken);
+        if let Some((oldest, newest, many)) = batch::take(queue) {
+            taken.ends = Some((oldest, newest));
+            if !self.is_empty() || many > budget {
+                self.sort(queue, &mut taken);
             }
         }
 
-        let lane = if self.is_empty() {
-            Some(&mut all)
-        } else {
+        let sorted = !self.is_empty();
+        let lane = if sorted {
             self.next_lane()
+        } else {
+            &mut taken
         };
 
-        if let Some(lane) = lane {
-            while let Some(node) = lane.pop(queue) {
-                complete(node);
-                nr = nr.saturating_add(1);
-                if nr == budget {
-                    break;
-                }
+        while let Some(node) = lane.pop(queue) {
+            nr = nr.saturating_add(1);
+            if complete(node).is_break() || nr == budget {
+                break;
             }
         }
-        // INVARIANT: They are gone from a lane, or there are none in any.
-        self.nr = self.nr.saturating_sub(nr);
+        if sorted {
+            // INVARIANT: They are gone from a lane.
+            self.nr = self.nr.saturating_sub(nr);
+        } else if !taken.is_empty() {
+            self.sort(queue, &mut taken);
+        }
         nr
     }
 
-    /// Puts `nr` nodes into the lanes of their devices.
+    /// Puts nodes into the lanes of their devices.
     #[cold]
-    fn sort<Q: Queue<Node = N>>(&mut self, queue: &Q, all: &mut List<N>, nr: usize) {
-        while let Some(node) = all.pop(queue) {
-            if let Some(lane) = self.lanes.get_mut(lane_of(queue.device(node))) {
-                lane.push(queue, node);
-            }
+    fn sort<Q: Queue<Node = N>>(&mut self, queue: &Q, nodes: &mut List<N>) {
+        while let Some(node) = nodes.pop(queue) {
+            self.lanes[lane_of(queue.device(node))].push(queue, node);
+            // INVARIANT: It is in a lane now.
+            self.nr = self.nr.saturating_add(1);
         }
-        // INVARIANT: `lane_of()` is below their number.
-        self.nr = self.nr.saturating_add(nr);
     }
 
     /// The lane whose turn it is, of those that are not empty.
     #[cold]
-    fn next_lane(&mut self) -> Option<&mut List<N>> {
-        let turn = self.turn;
-        let at = (0..LANES)
-            .map(|i| (turn + i) % LANES)
-            .find(|at| self.lanes.get(*at).is_some_and(|lane| !lane.is_empty()))?;
+    fn next_lane(&mut self) -> &mut List<N> {
+        let mut at = self.turn;
 
-        self.turn = at + 1;
-        self.lanes.get_mut(at)
+        for _ in 1..LANES {
+            if !self.lanes[at % LANES].is_empty() {
+                break;
+            }
+            at = at.wrapping_add(1);
+        }
+        self.turn = at.wrapping_add(1);
+        &mut self.lanes[at % LANES]
     }
 }
 
@@ -223,6 +231,7 @@ mod tests {
             }) {
                 *nr += 1;
             }
+            ControlFlow::Continue(())
         });
 
         assert_eq!(nr, of.iter().sum());
@@ -279,6 +288,7 @@ mod tests {
                 let nr = backlog.run(&*queue, budget, |node| {
                     assert_eq!(node, expected);
                     expected += 1;
+                    ControlFlow::Continue(())
                 });
 
                 assert!(nr > 0);
@@ -342,11 +352,48 @@ mod tests {
                     assert!(*last < Some(node));
                     *last = Some(node);
                 }
+                ControlFlow::Continue(())
             });
 
             assert_eq!(nr, NODES / LANES);
         }
         assert!(backlog.is_empty());
+    }
+
+    #[test]
+    fn callback_ends_a_run_and_the_rest_takes_turns() {
+        for before in [0, 20] {
+            let queue = TestQueue::new();
+            let mut backlog = Backlog::new();
+            let mut others_first = 0;
+
+            // If there are any, these are in lanes already.
+            queue.add(FIRST, before);
+            let [mut first, ..] = run(&mut backlog, &queue, 8);
+
+            queue.add(FIRST, 6);
+            queue.add(OTHER, 2);
+            for _ in 0..5 {
+                assert_eq!(
+                    backlog.run(&*queue, BUDGET, |node| {
+                        if queue.device(node) == OTHER {
+                            others_first += 1;
+                        }
+                        ControlFlow::Break(())
+                    }),
+                    1
+                );
+            }
+            assert_eq!(others_first, 2);
+            first += 3;
+            while !backlog.is_empty() {
+                let [nr, ..] = run(&mut backlog, &queue, 4);
+
+                assert!(nr > 0);
+                first += nr;
+            }
+            assert_eq!(first, before + 6);
+        }
     }
 
     #[test]
@@ -375,6 +422,7 @@ mod tests {
                 if node == 0 {
                     batch::push(&*queue, node);
                 }
+                ControlFlow::Continue(())
             }),
             3
         );

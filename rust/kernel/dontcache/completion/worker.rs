@@ -38,10 +38,17 @@ use crate::{
     },
     types::Opaque, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
+use core::{
+    ops::ControlFlow,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
+
+/// How long a run takes, at most, but for its last callback: a bio may have thousands of folios. As
+/// NAPI's two milliseconds, where a jiffy is one.
+const JIFFIES: usize = 2;
 
 /// The batch of one CPU. C owns the per-CPU variable, this type what is in it.
 ///
@@ -93,9 +100,15 @@ impl Batch {
             // SAFETY: Callbacks reach it through the current task, and nothing else uses it until
             // the run is over.
             unsafe { bindings::dontcache_start_batch(&mut drops) };
+            let start = jiffies();
             let nr = backlog.run(&queue, BUDGET, |bio| {
                 // SAFETY: By the type invariants the bio is ours, until it is completed.
                 unsafe { complete(bio) }
+                if jiffies().wrapping_sub(start) < JIFFIES {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
             });
 
             // SAFETY: This is what was started.
@@ -108,7 +121,7 @@ impl Batch {
                     trace::bio_task_run((*self.0.get()).cpu, nr as c_uint);
                     bindings::cond_resched_tasks_rcu_qs();
                 }
-            } else {
+            } else if backlog.is_empty() {
                 batch::idle(&queue);
             }
         }
@@ -162,6 +175,13 @@ impl Batch {
         }
         Ok(())
     }
+}
+
+/// The time.
+#[inline(always)]
+fn jiffies() -> usize {
+    // SAFETY: It is always there. The timer's interrupt sets it meanwhile.
+    unsafe { (&raw const bindings::jiffies).read_volatile() }
 }
 
 /// Calls the `bi_end_io` of `bio`.

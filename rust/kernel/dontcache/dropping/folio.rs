@@ -63,6 +63,11 @@ impl<'a> Folio<'a> {
         self.has(bindings::pageflags_PG_lru)
     }
 
+    /// Whether the end of a writeback is to come.
+    pub fn is_to_be_written(self) -> bool {
+        self.has(bindings::pageflags_PG_dirty) || self.has(bindings::pageflags_PG_writeback)
+    }
+
     fn flags(self) -> usize {
         // SAFETY: As above. Others set and clear bits meanwhile.
         unsafe {
@@ -84,6 +89,13 @@ impl<'a> Folio<'a> {
         } else {
             // Not by then_some(): what that is given and does not return it drops, and unlocks.
             None
+        }
+    }
+
+    /// Makes of it what an ordinary write leaves, if nobody else has its lock.
+    pub fn try_keep(self) {
+        if let Some(locked) = self.try_lock() {
+            locked.keep();
         }
     }
 

@@ -10,8 +10,9 @@
 //! something else, or nothing. It takes what it finds for what it is: if that is marked to be
 //! dropped too, it may be dropped too.
 
-/// How often a folio is tried again. Times a quarter of a second, that is the second after which an
-/// uncached write has left nothing behind, if at all.
+/// How often a folio is tried again. With a quarter of a second between two rounds the last try
+/// comes within the second after which an uncached write has left nothing behind, if at all. The
+/// first may come at once, if a round is under way.
 pub const TRIES: usize = 4;
 
 /// How many slots are looked at for one that is free, in an interrupt maybe.
@@ -19,8 +20,11 @@ const PROBES: usize = 64;
 
 /// A word that several contexts, interrupts too, claim and free.
 pub trait Slot {
-    /// Writes `word`, not 0, if there is 0; says whether it did. Fully ordered.
-    fn claim(&self, word: usize) -> bool;
+    /// What is there. Relaxed.
+    fn word(&self) -> usize;
+
+    /// Writes `new` if `old` is there; says whether it did. Fully ordered if it did.
+    fn replace(&self, old: usize, new: usize) -> bool;
 
     /// Writes 0 and returns what was there. Fully ordered.
     fn free(&self) -> usize;
@@ -54,11 +58,22 @@ impl Retry {
     }
 }
 
+/// Where a folio starts to look for a slot, of so many: by the upper bits of a product, since the
+/// lower ones of large folios' numbers are all alike.
+fn start(pfn: usize, slots: usize) -> Option<usize> {
+    // 2^64 divided by the golden ratio, as in hash_64().
+    let hash = (pfn as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+
+    (hash as usize).checked_rem(slots)
+}
+
 /// Remembers a folio in one of `slots`; `false` if it has been tried enough, or those that it may
 /// have are taken.
+///
+/// One that is remembered is not remembered twice, or who writes the same pages over and over would
+/// leave others no room. It starts anew.
 pub fn remember<S: Slot>(slots: &[S], retry: Retry) -> bool {
-    // Where a folio starts to look keeps those of different places apart.
-    let Some((word, start)) = retry.to_word().zip(retry.pfn.checked_rem(slots.len())) else {
+    let Some((word, start)) = retry.to_word().zip(start(retry.pfn, slots.len())) else {
         return false;
     };
     let Some((before, after)) = slots.split_at_checked(start) else {
@@ -69,7 +84,12 @@ pub fn remember<S: Slot>(slots: &[S], retry: Retry) -> bool {
         .iter()
         .chain(before)
         .take(PROBES)
-        .any(|slot| slot.claim(word))
+        .any(|slot| {
+            let old = slot.word();
+            let free = Retry::from_word(old).is_none_or(|other| other.pfn == retry.pfn);
+
+            free && slot.replace(old, word)
+        })
 }
 
 /// What became of the folios that were tried again.
@@ -85,7 +105,7 @@ pub struct Outcome {
 pub fn retry<S: Slot>(slots: &[S], mut fails: impl FnMut(Retry) -> bool) -> Outcome {
     let mut outcome = Outcome::default();
 
-    for slot in slots {
+    for (at, slot) in slots.iter().enumerate() {
         let Some(retry) = Retry::from_word(slot.free()) else {
             continue;
         };
@@ -99,8 +119,13 @@ pub fn retry<S: Slot>(slots: &[S], mut fails: impl FnMut(Retry) -> bool) -> Outc
             ..retry
         };
 
-        // Into its own slot and no other: from one that comes later it would be tried at once.
-        if next.to_word().is_some_and(|word| slot.claim(word)) {
+        // Not into one that comes later, from which it would be tried at once.
+        let mut before = slots.iter().take(at + 1).rev().take(PROBES);
+
+        if next
+            .to_word()
+            .is_some_and(|word| before.any(|slot| slot.word() == 0 && slot.replace(0, word)))
+        {
             outcome.waiting = outcome.waiting.saturating_add(1);
         } else {
             outcome.missed = outcome.missed.saturating_add(1);
@@ -123,9 +148,14 @@ mod tests {
     struct TestSlot(Cell<usize>);
 
     impl Slot for TestSlot {
-        fn claim(&self, word: usize) -> bool {
-            assert!(word != 0);
-            self.0.get() == 0 && self.0.replace(word) == 0
+        fn word(&self) -> usize {
+            self.0.get()
+        }
+
+        fn replace(&self, old: usize, new: usize) -> bool {
+            assert!(new != 0);
+            assert_eq!(self.0.replace(new), old);
+            true
         }
 
         fn free(&self) -> usize {
@@ -135,6 +165,16 @@ mod tests {
 
     fn slots() -> [TestSlot; NR] {
         [const { TestSlot(Cell::new(0)) }; NR]
+    }
+
+    /// The `nth` folio whose search starts at slot `at`.
+    fn starting_at(at: usize, nth: usize) -> Retry {
+        let pfn = (0..).filter(|pfn| start(*pfn, NR) == Some(at)).nth(nth);
+
+        Retry {
+            pfn: pfn.unwrap_or_default(),
+            tries: 1,
+        }
     }
 
     /// Takes all that is there: how many, the sum of their page frames, and of their tries.
@@ -164,22 +204,55 @@ mod tests {
     }
 
     #[test]
+    fn remembers_a_folio_once() {
+        let slots = slots();
+
+        for tries in [1, 2, 3, 1, 2] {
+            for pfn in [5, 9] {
+                assert!(remember(&slots, Retry { pfn, tries }));
+            }
+        }
+        assert_eq!(taken(&slots), (2, 5 + 9, 2 + 2));
+    }
+
+    #[test]
     fn refuses_what_has_no_room() {
         let slots = slots();
 
-        for pfn in 0..NR {
+        for nth in 0..NR {
             // All of them start to look at the same place.
-            assert!(remember(
-                &slots,
-                Retry {
-                    pfn: pfn * NR,
-                    tries: 1
-                }
-            ));
+            assert!(remember(&slots, starting_at(1, nth)));
         }
-        assert!(!remember(&slots, Retry { pfn: 9, tries: 1 }));
+        assert!(!remember(&slots, starting_at(1, NR)));
         assert_eq!(taken(&slots).0, NR);
-        assert!(remember(&slots, Retry { pfn: 9, tries: 1 }));
+        assert!(remember(&slots, starting_at(1, NR)));
+    }
+
+    #[test]
+    fn large_folios_find_room_as_others_do() {
+        const MANY: usize = 256;
+
+        for order in 0..12 {
+            let slots = [const { TestSlot(Cell::new(0)) }; MANY];
+            let mut places = [0usize; MANY];
+
+            for nr in 0..MANY {
+                if let Some(at) = start(nr << order, MANY) {
+                    places[at] += 1;
+                }
+            }
+            assert!(places.iter().all(|nr| *nr <= 4));
+            // Three of four slots are taken before one is given up.
+            for nr in 0..MANY * 3 / 4 {
+                assert!(remember(
+                    &slots,
+                    Retry {
+                        pfn: nr << order,
+                        tries: 1
+                    }
+                ));
+            }
+        }
     }
 
     #[test]
@@ -189,7 +262,7 @@ mod tests {
         for (tries, ok) in [(0, false), (1, true), (TRIES, true), (TRIES + 1, false)] {
             assert_eq!(remember(&slots, Retry { pfn: 1, tries }), ok);
         }
-        assert_eq!(taken(&slots), (2, 2, 1 + TRIES));
+        assert_eq!(taken(&slots), (1, 1, TRIES));
     }
 
     #[test]
@@ -240,18 +313,29 @@ mod tests {
     }
 
     #[test]
-    fn slot_that_was_taken_meanwhile_is_not_looked_for_elsewhere() {
-        let slots = slots();
-        let mut nr = 0;
+    fn slot_that_was_taken_meanwhile_is_made_up_for_by_one_before() {
+        //   taken before, waiting, missed
+        let cases = [(0usize, 1usize, 0usize), (1, 1, 0), (2, 0, 1)];
 
-        assert!(remember(&slots, Retry { pfn: 2, tries: 1 }));
-        let outcome = retry(&slots, |retry| {
-            nr += 1;
-            retry.pfn == 2 && remember(&slots, Retry { pfn: 6, tries: 1 })
-        });
+        for (before, waiting, missed) in cases {
+            let slots = slots();
+            let mut nr = 0;
 
-        assert_eq!(nr, 1);
-        assert_eq!((outcome.waiting, outcome.missed), (0, 1));
-        assert_eq!(taken(&slots), (1, 6, 1));
+            assert!(remember(&slots, starting_at(2, 0)));
+            let outcome = retry(&slots, |_| {
+                nr += 1;
+                assert!(remember(&slots, starting_at(2, 1)));
+                for at in 0..before {
+                    assert!(remember(&slots, starting_at(at, 0)));
+                }
+                true
+            });
+
+            assert_eq!(nr, 1);
+            assert_eq!(outcome, Outcome { waiting, missed });
+            // Those that were remembered meanwhile have not been tried.
+            assert_eq!(taken(&slots).0, 1 + before + waiting);
+            assert_eq!(taken(&slots).0, 0);
+        }
     }
 }

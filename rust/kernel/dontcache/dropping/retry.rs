@@ -8,7 +8,8 @@ use super::{
     retries::{
         self,
         Retry,
-        Slot, //
+        Slot,
+        TRIES, //
     }, //
 };
 use crate::{
@@ -29,8 +30,12 @@ use core::ptr::NonNull;
 static SLOTS: [Atomic<usize>; 2048] = [const { Atomic::new(0) }; 2048];
 
 impl Slot for Atomic<usize> {
-    fn claim(&self, word: usize) -> bool {
-        self.load(Relaxed) == 0 && self.cmpxchg(0, word, Full).is_ok()
+    fn word(&self) -> usize {
+        self.load(Relaxed)
+    }
+
+    fn replace(&self, old: usize, new: usize) -> bool {
+        self.cmpxchg(old, new, Full).is_ok()
     }
 
     fn free(&self) -> usize {
@@ -43,9 +48,15 @@ impl Slot for Atomic<usize> {
 
 /// Sees to it that `folio` is tried again, or leaves it if there are too many.
 ///
+/// Not if it is dirty or under writeback again: whose end is a try.
+///
 /// Context: any but NMI.
 #[cold]
 pub(super) fn later(folio: Folio<'_>) {
+    if folio.is_to_be_written() {
+        return;
+    }
+
     // SAFETY: The folio is valid.
     unsafe { trace::dontcache_retry(folio.as_ptr()) };
     let retry = Retry {
@@ -64,11 +75,21 @@ pub(super) fn later(folio: Folio<'_>) {
 
 /// Tries all folios again that wait for that.
 ///
-/// Context: a work item, one at a time.
+/// Context: a work item, one at a time. May sleep.
 pub fn run() {
-    let outcome = retries::retry(&SLOTS, |retry| fails(retry.pfn));
+    let mut unlisted = false;
+
+    // SAFETY: Always safe to call. What a page frame is stays, as long as it is looked at.
+    unsafe { bindings::get_online_mems() };
+    let outcome = retries::retry(&SLOTS, |retry| fails(retry, &mut unlisted));
+    // SAFETY: As above, after `get_online_mems()`.
+    unsafe { bindings::put_online_mems() };
 
     count(bindings::vm_event_item_DONTCACHE_MISSED, outcome.missed);
+    if unlisted {
+        // SAFETY: Always safe to call, and no locks are held.
+        unsafe { bindings::lru_add_drain_all() };
+    }
     if outcome.waiting > 0 {
         // SAFETY: Always safe to call.
         unsafe { bindings::dontcache_retry_later() };
@@ -79,11 +100,13 @@ pub fn run() {
 ///
 /// It need not be the one of before, nor of a file. After page_idle_get_folio(), which finds folios
 /// of page frames in the same way.
-fn fails(pfn: usize) -> bool {
-    // SAFETY: Any number may be looked up. A page may be looked at while it is online, as others
-    // do that walk over page frames.
+///
+/// One that is not on the LRU at its second try waits in a batch of some CPU's, where a small file
+/// may be for good: that these are to be drained is said in `unlisted`, for the third try.
+fn fails(retry: Retry, unlisted: &mut bool) -> bool {
+    // SAFETY: Any number may be looked up. The page may be looked at, as memory stays online.
     let (page, folio) = unsafe {
-        let page = bindings::pfn_to_online_page(pfn);
+        let page = bindings::pfn_to_online_page(retry.pfn);
 
         if page.is_null() {
             return false;
@@ -99,9 +122,7 @@ fn fails(pfn: usize) -> bool {
     let found = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
     // SAFETY: As for the first look.
     let same = unsafe { bindings::page_folio(page) } == folio;
-    // Who has just allocated a folio marks it first, and then locks it by a plain store: it must
-    // not be locked here before it is on the LRU, which comes after that.
-    let fails = same && found.is_dropbehind() && (!found.is_lru() || batch::fails(found));
+    let fails = same && found.is_dropbehind() && try_again(found, retry.tries, unlisted);
 
     // SAFETY: The reference is ours.
     unsafe {
@@ -109,4 +130,22 @@ fn fails(pfn: usize) -> bool {
         bindings::cond_resched();
     }
     fails
+}
+
+/// Tries to drop a folio for the `tries`th time; returns whether it failed.
+fn try_again(folio: Folio<'_>, tries: usize, unlisted: &mut bool) -> bool {
+    // Who has just allocated a folio marks it first, and then locks it by a plain store: it must
+    // not be locked here before it is on the LRU, which comes after that.
+    if !folio.is_lru() {
+        *unlisted |= tries == 2;
+        return true;
+    }
+    if !batch::fails(folio) {
+        return false;
+    }
+    if tries == TRIES {
+        // Nobody comes back for it: from here on it is as if written by an ordinary write.
+        folio.try_keep();
+    }
+    true
 }

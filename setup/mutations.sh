@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# make mutations: faults that a kernel of ours has had, or that its reviewers named, put in
+# again one by one; a test of each must turn red. What cargo-mutants cannot do: the files
+# that it breaks are pure, these need a booted kernel, or loom.
+#
+# usage: mutations.sh [MUTATION...]
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+
+engines=rust/kernel/dontcache
+order=()
+declare -A file change tests
+
+# mutation NAME FILE TESTS SED-EXPRESSION: TESTS is loom, or a KUnit filter.
+mutation() {
+	order+=("$1")
+	file[$1]=$engines/$2
+	tests[$1]=$3
+	change[$1]=$4
+}
+
+# shellcheck disable=SC2016 # sed's
+{
+	mutation barrier-removed completion/batch.rs loom 's/^ *queue\.barrier();$//'
+	mutation wake-up-removed completion/batch.rs 'bio_task*' 's/^ *queue\.wake();$//'
+	mutation bi-next-stale completion/backlog.rs 'bio_task*' 's/^ *queue\.set_next(oldest, None);$//'
+	mutation refused-taken-for-gone dropping/batch.rs 'dontcache_folios*' 's/if gone & (1 << at) == 0 {/if gone == 0 {/'
+	mutation reference-not-put dropping/batch.rs 'dontcache_folios*' 's/(folio\.pages() as c_uint)\.saturating_add(1)/folio.pages() as c_uint/'
+	mutation lock-not-dropped dropping/folio.rs 'dontcache_folios*' '/^impl Drop for Locked/,/^}/s/^ *unsafe { bindings::folio_unlock.*//'
+	mutation lock-not-taken dropping/folio.rs 'dontcache_folios*' 's/if unsafe { bindings::folio_trylock(self\.as_ptr()) } {/if true {/'
+	mutation refused-not-retried dropping/batch.rs 'dontcache_folios*' '/^fn drop_group/,/^}/s/^ *retry::later(folio);$//'
+	mutation interrupt-not-retried dropping/batch.rs 'dontcache_folios*' '/^pub unsafe fn end_writeback/,/^}/s/^ *retry::later(folio);$//'
+	mutation mapped-dropped dropping/folio.rs 'dontcache_folios*' 's/^            mapped,$/            mapped: mapped \&\& false,/'
+	mutation pinned-dropped dropping/folio.rs 'dontcache_folios*' 's/^            pinned,$/            pinned: pinned \&\& false,/'
+	mutation pages-miscounted dropping/folio.rs 'dontcache_folios*' '/fn pages/,/^    }/s/as usize }/as usize + 1 }/'
+	mutation unmarked-dropped dropping/retry.rs 'dontcache_folios*' 's/same \&\& found\.is_dropbehind()/same/;s/|| !has(bindings::pageflags_PG_dropbehind)//'
+}
+
+# red_in NAME: whether the tests see it, which is said in $seen.
+red_in() {
+	local log=$BUILD/log/mutation-$1.log rc=0
+
+	if [ "${tests[$1]}" = loom ]; then
+		# The host crate includes the overlay's files, so the change is made in a copy.
+		rm -rf "$BUILD/mutation"
+		mkdir -p "$BUILD/mutation"
+		(cd "$ROOT" && git ls-files -z --cached --others --exclude-standard -- '*.rs' host |
+			rsync -r0 --files-from=- --ignore-missing-args . "$BUILD/mutation")
+		sed -i "${change[$1]}" "$BUILD/mutation/${file[$1]}"
+		! cmp -s "$ROOT/${file[$1]}" "$BUILD/mutation/${file[$1]}" || return 2
+		(cd "$BUILD/mutation/host" && CARGO_TARGET_DIR=$BUILD/host timeout 600 "$CARGO" test --release --locked) \
+			> "$log" 2>&1 < /dev/null || rc=$?
+		seen=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log" | sort -u | paste -sd ' ')
+		grep -q 'test result: FAILED' "$log"
+		return
+	fi
+	"$ROOT/setup/overlay.sh" 2> /dev/null
+	sed -i "${change[$1]}" "$BUILD/linux/${file[$1]}"
+	! cmp -s "$ROOT/${file[$1]}" "$BUILD/linux/${file[$1]}" || return 2
+	"$ROOT/setup/kernel.sh" virtual rust-kunit > /dev/null || return 3
+	"$ROOT/kunit/kunit.sh" virtual rust-kunit "${tests[$1]}" > "$log" 2>&1 || rc=$?
+	seen=$(sed -n 's/.*\[\(FAILED\|CRASHED\|TIMED OUT\)\] \(.*\)/\2/p' "$log" | sort -u | paste -sd ,)
+	[ -n "$seen" ] || ! grep -qE 'Kernel panic|BUG:|timed out|TIMED OUT' "$log" || seen="the kernel stopped"
+	[ "$rc" -ne 0 ] && [ -n "$seen" ]
+}
+
+[ $# -gt 0 ] || set -- "${order[@]}"
+for name; do
+	[ -n "${file[$name]:-}" ] || die "no mutation $name" "use some of ${order[*]}"
+done
+need_space "$BUILD" 4
+need_tools rsync=rsync git=git
+find_toolchain
+mkdir -p "$BUILD/log"
+"$ROOT/setup/overlay.sh"
+# The overlay comes back, whatever happens.
+trap '"$ROOT/setup/overlay.sh"; rm -rf "$BUILD/mutation"' EXIT
+passed=0
+failed=0
+for name; do
+	seen=
+	rc=0
+	red_in "$name" || rc=$?
+	case $rc in
+	0)
+		echo "ok $name is seen: $seen"
+		passed=$((passed + 1))
+		continue
+		;;
+	2) echo "not ok $name changes nothing: mend its line in setup/mutations.sh" ;;
+	3) echo "not ok $name does not compile: read $BUILD/log/virtual-rust-kunit.log" ;;
+	*) echo "not ok $name is seen by no test: read $BUILD/log/mutation-$name.log" ;;
+	esac
+	failed=$((failed + 1))
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
