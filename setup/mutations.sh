@@ -35,7 +35,9 @@ mutation() {
 	mutation mapped-dropped dropping/folio.rs 'dontcache_folios*' 's/^            mapped,$/            mapped: mapped \&\& false,/'
 	mutation pinned-dropped dropping/folio.rs 'dontcache_folios*' 's/^            pinned,$/            pinned: pinned \&\& false,/'
 	mutation pages-miscounted dropping/folio.rs 'dontcache_folios*' '/fn pages/,/^    }/s/as usize }/as usize + 1 }/'
-	mutation unmarked-dropped dropping/retry.rs 'dontcache_folios*' 's/same \&\& found\.is_dropbehind()/same/;s/|| !has(bindings::pageflags_PG_dropbehind)//'
+	mutation unlisted-not-drained dropping/retry.rs 'dontcache_folios*' 's/if unlisted {/if unlisted \&\& false {/'
+	mutation remembered-twice dropping/retries.rs 'dontcache_*' 's/\.is_none_or(|other| other\.pfn == retry\.pfn)/.is_none()/'
+	mutation unmarked-dropped dropping/retry.rs 'dontcache_folios*' 's/same \&\& found\.is_dropbehind()/same/'
 }
 
 # red_in NAME: whether the tests see it, which is said in $seen.
