@@ -122,10 +122,6 @@ hung_tests() {
 		skip "a hung task is reported" "no CONFIG_DETECT_HUNG_TASK"
 		return
 	fi
-	if grep -q 'User Mode Linux' /proc/cpuinfo; then
-		skip "a hung task is reported" "it was not in User-mode Linux, why is not known"
-		return
-	fi
 	nullb nullb11 16 completion_nsec=4000000000 hw_queue_depth=8 blocksize=4096
 	# That one is not what the kernel's log is judged by in the end.
 	dmesg | grep -v virtme-ng-init >> dmesg.log
@@ -134,7 +130,7 @@ hung_tests() {
 	echo 1 > /proc/sys/kernel/hung_task_check_interval_secs
 	echo 1 > /proc/sys/kernel/hung_task_timeout_secs
 	io write sync $DONTCACHE /dev/nullb11 0 4096 4096 > /dev/null
-	check "a hung task is reported" sh -c "dmesg | grep -q 'blocked for more than'"
+	check "a hung task is reported" sh -c "dmesg | grep -q 'blocked.* for more than'"
 	dmesg -C
 	echo "$timeout_before" > /proc/sys/kernel/hung_task_timeout_secs
 	echo 10 > /proc/sys/kernel/hung_task_check_interval_secs

@@ -12,18 +12,18 @@ out=$1
 shift
 engines=rust/kernel/dontcache
 
-# The file of the tree that a variant changes, and how.
-declare -A file=(
+# The files of the tree that a variant changes, and how. "thread" is what is left without both.
+declare -A files=(
+	[thread]="$engines/completion/backlog.rs $engines/dropping/batch.rs"
 	[unbounded]=$engines/completion/backlog.rs
 	[folio-by-folio]=$engines/dropping/batch.rs
-) change=(
-	[unbounded]='s/^pub const BUDGET: usize = 64;/pub const BUDGET: usize = usize::MAX;/'
-	[folio-by-folio]='s/^const FOLIOS: usize = .*;/const FOLIOS: usize = 1;/'
 )
+budget='s/^pub const BUDGET: usize = 64;/pub const BUDGET: usize = usize::MAX;/'
+folios='s/^const FOLIOS: usize = .*;/const FOLIOS: usize = 1;/'
 variants=("$@")
-[ $# -gt 0 ] || variants=(unbounded folio-by-folio)
+[ $# -gt 0 ] || variants=(thread unbounded folio-by-folio)
 for variant in "${variants[@]}"; do
-	[ -n "${file[$variant]:-}" ] || die "no variant $variant" "use some of ${!file[*]}"
+	[ -n "${files[$variant]:-}" ] || die "no variant $variant" "use some of ${!files[*]}"
 done
 
 # keep NAME IMAGE: what bench/count.py needs of a kernel, so that the next can be built.
@@ -46,9 +46,11 @@ keep rust "$("$ROOT/setup/kernel.sh" x86 rust)"
 trap '"$ROOT/setup/overlay.sh"' EXIT
 for variant in "${variants[@]}"; do
 	"$ROOT/setup/overlay.sh"
-	sed -i "${change[$variant]}" "$BUILD/linux/${file[$variant]}"
-	! cmp -s "$BUILD/linux/${file[$variant]}" "$ROOT/${file[$variant]}" ||
-		die "variant $variant changes nothing" "mend its line in $0"
+	for file in ${files[$variant]}; do
+		sed -i "$budget;$folios" "$BUILD/linux/$file"
+		! cmp -s "$BUILD/linux/$file" "$ROOT/$file" ||
+			die "variant $variant changes nothing" "mend its line in $0"
+	done
 	keep "$variant" "$("$ROOT/setup/kernel.sh" x86 rust)"
 done
 python3 "$ROOT/bench/mechanisms.py" --out "$out" c rust "${variants[@]}"
