@@ -4,8 +4,9 @@
 # A test that fails does not keep the others from running.
 #
 # usage: test.sh [PART...], of: check front host um lab objects x86 guest hotunplug off (these by
-# default; the last is the option off, on x86), smp (UML with several CPUs) and kasan (x86
-# with lockdep and KASAN, 20 minutes more)
+# default; the last is the option off, on x86), smp (UML with several CPUs), kasan (x86 with
+# lockdep and KASAN, 20 minutes more), upstream (each patch of patches/upstream/ alone, an hour)
+# and mutations (faults put in again, 20 minutes)
 #
 # TEST_MINUTES=n: a kernel that would not be built after that many minutes is skipped, with its
 # tests. CI kills what takes too long, and then nothing at all is known.
@@ -20,8 +21,8 @@ parts=("$@")
 [ $# -gt 0 ] || parts=(check front host um lab objects x86 guest hotunplug off)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kasan) ;;
-	*) die "no part $part of the tests" "use check, front, host, um, lab, objects, x86, guest, hotunplug, off, smp or kasan" ;;
+	check | front | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kasan | upstream | mutations) ;;
+	*) die "no part $part of the tests" "use check, front, host, um, lab, objects, x86, guest, hotunplug, off, smp, kasan, upstream or mutations" ;;
 	esac
 done
 limit=${TEST_MINUTES:-9999}
@@ -156,6 +157,8 @@ for part in "${parts[@]}"; do
 			run "guest on QEMU, lockdep and KASAN" "$ROOT/setup/guest-test.sh" x86 rust-kasan
 		fi
 		;;
+	upstream) run "patches for upstream" "$ROOT/setup/upstream-test.sh" ;;
+	mutations) run "faults that tests must see" "$ROOT/setup/mutations.sh" ;;
 	x86)
 		if build x86 rust-debug; then
 			run "KUnit on QEMU, 4 CPUs" "$ROOT/kunit/kunit.sh" x86 rust-debug

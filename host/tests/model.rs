@@ -217,8 +217,13 @@ fn check(bug: Bug, nr: usize, budget: usize) {
             let done = cpu.done.lock().unwrap();
 
             assert_eq!(
-                done.iter().copied().filter(|node| node % 2 == device).collect::<Vec<_>>(),
-                (0..nr).filter(|node| node % 2 == device).collect::<Vec<_>>(),
+                done.iter()
+                    .copied()
+                    .filter(|node| node % 2 == device)
+                    .collect::<Vec<_>>(),
+                (0..nr)
+                    .filter(|node| node % 2 == device)
+                    .collect::<Vec<_>>(),
                 "each once, of a device the oldest first"
             );
         }

@@ -53,9 +53,8 @@ void dontcache_retry_later(void);
  * @batch: on the stack, until dontcache_finish_batch()
  *
  * As blk_start_plug(): the outermost counts. For what ends the writeback of
- * several folios in a task. Who sleeps meanwhile keeps up to 31 folios from
- * being freed: a ->bi_end_io that workers complete should not, or not for long.
- * In interrupts it does nothing.
+ * several folios in a task, ->bi_end_io in a worker too, and does not sleep for
+ * long: up to 31 cannot be freed meanwhile. In interrupts it does nothing.
  */
 static inline void dontcache_start_batch(struct dontcache_batch *batch)
 {

@@ -2,7 +2,6 @@
 
 #include <linux/dontcache.h>
 #include <linux/fs.h>
-#include <linux/memory_hotplug.h>
 
 __rust_helper bool
 rust_helper_dontcache_mapping_busy(struct address_space *mapping)
@@ -35,15 +34,3 @@ __rust_helper void rust_helper_dontcache_no_cgroup_migration(void)
 	current->no_cgroup_migration = 1;
 #endif
 }
-
-#ifndef CONFIG_MEMORY_HOTPLUG
-__rust_helper void rust_helper_get_online_mems(void)
-{
-	get_online_mems();
-}
-
-__rust_helper void rust_helper_put_online_mems(void)
-{
-	put_online_mems();
-}
-#endif

@@ -115,11 +115,7 @@ impl<N: Copy + PartialEq> Backlog<N> {
         }
 
         let sorted = !self.is_empty();
-        let lane = if sorted {
-            self.next_lane()
-        } else {
-            &mut taken
-        };
+        let lane = if sorted { self.next_lane() } else { &mut taken };
 
         while let Some(node) = lane.pop(queue) {
             nr = nr.saturating_add(1);

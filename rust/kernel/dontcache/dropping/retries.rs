@@ -80,16 +80,12 @@ pub fn remember<S: Slot>(slots: &[S], retry: Retry) -> bool {
         return false;
     };
 
-    after
-        .iter()
-        .chain(before)
-        .take(PROBES)
-        .any(|slot| {
-            let old = slot.word();
-            let free = Retry::from_word(old).is_none_or(|other| other.pfn == retry.pfn);
+    after.iter().chain(before).take(PROBES).any(|slot| {
+        let old = slot.word();
+        let free = Retry::from_word(old).is_none_or(|other| other.pfn == retry.pfn);
 
-            free && slot.replace(old, word)
-        })
+        free && slot.replace(old, word)
+    })
 }
 
 /// What became of the folios that were tried again.
