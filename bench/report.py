@@ -108,7 +108,8 @@ def section_html(cells, workload, svg, anchor):
         if cell["workload"] != workload:
             continue
         title = mode_title(cell["mode"], modes_in(cells))
-        lines += [f'<p class="fault">{title}: {html.escape(f)}</p>' for f in cell["faults"]]
+        said = cell["faults"] + cell.get("cautions", [])
+        lines += [f'<p class="fault">{title}: {html.escape(f)}</p>' for f in said]
     lines.append(reasons_html(mine))
     # What precedes the element is for a file of its own.
     lines.append(svg[svg.index("<svg") :])

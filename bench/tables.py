@@ -126,7 +126,9 @@ def workload_table(cells, workload):
                 lines.append(told.rstrip())
     for mode, found in by_mode(cells, workload).items():
         lines += [
-            f"  ! {mode_title(mode, among)}: {fault}" for cell in found for fault in cell["faults"]
+            f"  ! {mode_title(mode, among)}: {said}"
+            for cell in found
+            for said in cell["faults"] + cell.get("cautions", [])
         ]
     return lines
 

@@ -52,6 +52,7 @@ class Page(unittest.TestCase):
     def test_words(self):
         cells = self.result["runs"][0]["cells"]
         cells[0]["faults"] = ["a fault"]
+        cells[0]["cautions"] = ["a caution"]
         for cell in cells:
             # As the demo has it: one kernel, and none of C to compare with.
             cell["mode"] = {"kick": "rbuffered", "lazy": "lazyflag"}.get(cell["mode"], cell["mode"])
@@ -59,6 +60,7 @@ class Page(unittest.TestCase):
         for text in (words_of(page), said):
             self.assertEqual(self.names_in(text), set())
             self.assertIn("a fault", text)
+            self.assertIn("a caution", text)
 
     def test_begins_with_sentence_and_picture(self):
         page, said = page_of(self.result)

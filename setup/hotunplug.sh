@@ -42,7 +42,7 @@ once() {
 	printf '%s\n' "ENGINE=${engine%-*}" "PARTS='$parts'" FIO_ROUNDS=10 CONTROL_ROUNDS=10 \
 		"NBD_ROUNDS=${NBD_ROUNDS:-100}" "JUDGE=${JUDGE:-}" > "$scratch/env"
 	CPUS=$cpus ICOUNT=3 NVME=max_ioqpairs=1,msix_qsize=1 "$ROOT/guest/qemu.sh" \
-		"$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" 900 "$ROOT/guest/hotunplug.sh" \
+		"$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" 1800 "$ROOT/guest/hotunplug.sh" \
 		kunit.enable=0 nbd.nbds_max=1 nvme_core.io_timeout=5 || rc=$?
 	touch "$scratch/log"
 	return $rc
