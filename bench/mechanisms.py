@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """What each mechanism of the engines brings: the same windows on kernels that lack one.
 
-Prints a table for each figure, windows down and kernels across, and leaves
-mechanisms.json. The kernels are those that setup/mechanisms.sh left in OUT.
+Prints a table for each figure, windows down and kernels across, medians of some
+boots each, and leaves mechanisms.json. When a run of a worker ends decides what the
+next one finds, so figures of one boot jump; ratios are those of medians. The kernels
+are those that setup/mechanisms.sh left in OUT.
 """
 
 import argparse
 import json
+import statistics
 import sys
 from pathlib import Path
 
@@ -27,13 +30,15 @@ FIGURES = {
 
 
 def table(title, value, kernels):
-    """One figure of all windows and kernels, with the ratio to C's."""
+    """One figure of all windows and kernels, with the ratio to that of the first kernel."""
     lines = [title, "  " + " " * 10 + "".join(f"{kernel:>22}" for kernel in kernels)]
     for name in WINDOWS:
-        base = value(kernels["c"][name])
+        medians = [
+            statistics.median(value(boot[name]) for boot in boots) for boots in kernels.values()
+        ]
+        base = medians[0]
         cells = []
-        for windows in kernels.values():
-            figure = value(windows[name])
+        for figure in medians:
             cells.append(f"{figure:>14.2f} x{per(figure, base):<6.3f}")
         lines.append(f"  {name:10}" + "".join(cells))
     return "\n".join(lines)
@@ -42,7 +47,7 @@ def table(title, value, kernels):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=1, help="boots of each kernel (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="boots of each kernel (%(default)s)")
     parser.add_argument("kernel", nargs="+", help="c, and directories in OUT to set beside it")
     args = parser.parse_args()
     seeds = tuple(range(1, args.seeds + 1))
@@ -51,9 +56,11 @@ def main():
     try:
         for name in args.kernel:
             kind = "c" if name == "c" else "rust"
-            result = measure({kind: args.out / name}, args.out / f"counted-{name}", seeds)
-            kernels[name] = result["kernels"][kind]
-            faults |= {f"{name}: {where}": what for where, what in result["faults"].items()}
+            kernels[name] = []
+            for seed in seeds:
+                result = measure({kind: args.out / name}, args.out / f"counted-{name}", (seed,))
+                kernels[name].append(result["kernels"][kind])
+                faults |= {f"{name}: {where}": what for where, what in result["faults"].items()}
     except Failure as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1

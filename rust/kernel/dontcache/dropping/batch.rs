@@ -93,10 +93,35 @@ unsafe fn add(batch: &mut bindings::dontcache_batch, folio: Folio<'_>) {
 /// The first `nr` folios of the batch are valid, and it owns a reference to each.
 pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
     let nr = core::mem::take(&mut batch.folios.nr);
-    let mut locked = [const { None }; FOLIOS];
 
     batch.pages = 0;
-    for (&folio, locked) in batch.folios.folios.iter().take(nr.into()).zip(&mut locked) {
+    if nr != 1 {
+        // SAFETY: As promised by the caller.
+        unsafe { drop_folios(batch, nr.into()) };
+        return;
+    }
+
+    // As most often, where bios have a large folio each: what follows would cost more than it saves.
+    let [folio, ..] = batch.folios.folios;
+    // SAFETY: The batch owned a reference to it, which is put below.
+    let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
+
+    if fails(folio) {
+        retry::later(folio);
+    }
+    // SAFETY: The reference is ours.
+    unsafe { bindings::folio_put(folio.as_ptr()) };
+}
+
+/// Drops the first `nr` folios of a batch, mapping by mapping.
+///
+/// # Safety
+///
+/// They are valid, and there is a reference to each, which goes over.
+unsafe fn drop_folios(batch: &bindings::dontcache_batch, nr: usize) {
+    let mut locked = [const { None }; FOLIOS];
+
+    for (&folio, locked) in batch.folios.folios.iter().take(nr).zip(&mut locked) {
         // SAFETY: The batch owned a reference to it, which is put below or by `drop_group()`.
         let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
 
@@ -111,7 +136,9 @@ pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
     }
 
     // Those of one mapping together; those that are none come first.
-    sort_by_key(&mut locked, mapping_of);
+    let locked = locked.get_mut(..nr).unwrap_or_default();
+
+    sort_by_key(locked, mapping_of);
     for group in locked.chunk_by_mut(|a, b| mapping_of(a) == mapping_of(b)) {
         drop_group(group);
     }
