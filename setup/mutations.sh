@@ -25,6 +25,7 @@ mutation() {
 {
 	mutation barrier-removed completion/batch.rs loom 's/^ *queue\.barrier();$//'
 	mutation wake-up-removed completion/batch.rs 'bio_task*' 's/^ *queue\.wake();$//'
+	mutation no-budget completion/backlog.rs 'bio_task*' 's/^pub const BUDGET: usize = 64;/pub const BUDGET: usize = usize::MAX;/'
 	mutation bi-next-stale completion/backlog.rs 'bio_task*' 's/^ *queue\.set_next(oldest, None);$//'
 	mutation refused-taken-for-gone dropping/batch.rs 'dontcache_folios*' 's/if gone & (1 << at) == 0 {/if gone == 0 {/'
 	mutation reference-not-put dropping/batch.rs 'dontcache_folios*' 's/(folio\.pages() as c_uint)\.saturating_add(1)/folio.pages() as c_uint/'
@@ -45,14 +46,15 @@ red_in() {
 	local log=$BUILD/log/mutation-$1.log rc=0
 
 	if [ "${tests[$1]}" = loom ]; then
-		# The host crate includes the overlay's files, so the change is made in a copy.
+		# The host crate includes the overlay's files, so the change is made in a copy. Cargo takes
+		# what was built of one for that of the other if both have the same target directory.
 		rm -rf "$BUILD/mutation"
 		mkdir -p "$BUILD/mutation"
 		(cd "$ROOT" && git ls-files -z --cached --others --exclude-standard -- '*.rs' host |
 			rsync -r0 --files-from=- --ignore-missing-args . "$BUILD/mutation")
 		sed -i "${change[$1]}" "$BUILD/mutation/${file[$1]}"
 		! cmp -s "$ROOT/${file[$1]}" "$BUILD/mutation/${file[$1]}" || return 2
-		(cd "$BUILD/mutation/host" && CARGO_TARGET_DIR=$BUILD/host timeout 600 "$CARGO" test --release --locked) \
+		(cd "$BUILD/mutation/host" && CARGO_TARGET_DIR=$BUILD/mutation-host timeout 600 "$CARGO" test --release --locked --no-fail-fast) \
 			> "$log" 2>&1 < /dev/null || rc=$?
 		seen=$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log" | sort -u | paste -sd ' ')
 		grep -q 'test result: FAILED' "$log"
