@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Runs the KUnit suites of a kernel that setup/kernel.sh built, by kunit.py.
 #
-# usage: kunit.sh um|virtual|x86 ENGINE [FILTER]
+# usage: kunit.sh um|virtual|x86 ENGINE [FILTER]; KUNIT_TIMEOUT=n seconds, 300 by default
 
 . "$(dirname "${BASH_SOURCE[0]}")/../setup/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -10,7 +10,7 @@
 arch=$1
 engine=$2
 filter=${3:-}
-args=(--build_dir="$BUILD/$arch-$engine" --timeout=300)
+args=(--build_dir="$BUILD/$arch-$engine" --timeout="${KUNIT_TIMEOUT:-300}")
 case $arch in
 um | virtual) args+=(--kernel_args=ncpus=4 --kernel_args=seccomp=on) ;;
 x86)
