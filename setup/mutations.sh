@@ -65,7 +65,7 @@ red_in() {
 	! cmp -s "$ROOT/${file[$1]}" "$BUILD/linux/${file[$1]}" || return 2
 	"$ROOT/setup/kernel.sh" virtual rust-kunit > /dev/null || return 3
 	KUNIT_TIMEOUT=120 "$ROOT/kunit/kunit.sh" virtual rust-kunit "${tests[$1]}" > "$log" 2>&1 || rc=$?
-	seen=$(sed -n 's/.*\[\(FAILED\|CRASHED\|TIMED OUT\)\] \(.*\)/\2/p' "$log" | sort -u | paste -sd ,)
+	seen=$(sed -n 's/.*\[\(FAILED\|CRASHED\|TIMED OUT\)\] \([^=]*[^= ]\) *=*$/\2/p' "$log" | sort -u | paste -sd ,)
 	[ -n "$seen" ] || ! grep -qE 'Kernel panic|BUG:|timed out|TIMED OUT' "$log" || seen="the kernel stopped"
 	[ "$rc" -ne 0 ] && [ -n "$seen" ]
 }
