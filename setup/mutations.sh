@@ -38,7 +38,6 @@ mutation() {
 	mutation pages-miscounted dropping/folio.rs 'dontcache_folios*' '/fn pages/,/^    }/s/as usize }/as usize + 1 }/'
 	mutation unlisted-not-drained dropping/retry.rs 'dontcache_folios*' 's/if unlisted {/if unlisted \&\& false {/'
 	mutation remembered-twice dropping/retries.rs 'dontcache_*' 's/\.is_none_or(|other| other\.pfn == retry\.pfn)/.is_none()/'
-	mutation unmarked-dropped dropping/retry.rs 'dontcache_folios*' 's/same \&\& found\.is_dropbehind()/same/'
 }
 
 # red_in NAME: whether the tests see it, which is said in $seen.
