@@ -149,6 +149,24 @@ static void folios_interrupt(struct kunit *test)
 	clean_up(test);
 }
 
+/* What is given up is an ordinary folio: it can be activated, and stays. */
+static void folios_given_up(struct kunit *test)
+{
+	unsigned long end = jiffies + RETRIED;
+
+	if (!RUST)
+		kunit_skip(test, "upstream tries once, and leaves the mark");
+	add_folios(test, 1, 1, false);
+	tst.folios[0].refuses = true;
+	tst.folios[0].stays = true;
+	finish(test, BIO_IRQ);
+	while (folio_test_dropbehind(tst.folios[0].folio) && time_before(jiffies, end))
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_FALSE(test, folio_test_dropbehind(tst.folios[0].folio));
+	check(test, SOON, "given up");
+	clean_up(test);
+}
+
 /*
  * What is new waits in a batch of some CPU's until that is full, and is not on
  * the LRU meanwhile. It goes as well when its turn has come late.
@@ -214,6 +232,7 @@ static struct kunit_case folios_cases[] = {
 	KUNIT_CASE_PARAM(folios_mixed, layout_gen_params),
 	KUNIT_CASE_SLOW(folios_many),
 	KUNIT_CASE_SLOW(folios_interrupt),
+	KUNIT_CASE_SLOW(folios_given_up),
 	KUNIT_CASE_SLOW(folios_unlisted),
 	KUNIT_CASE(folios_callback_sleeps),
 	{}

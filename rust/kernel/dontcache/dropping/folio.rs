@@ -92,13 +92,6 @@ impl<'a> Folio<'a> {
         }
     }
 
-    /// Makes of it what an ordinary write leaves, if nobody else has its lock.
-    pub fn try_keep(self) {
-        if let Some(locked) = self.try_lock() {
-            locked.keep();
-        }
-    }
-
     /// Locks the folio if nobody else has, and finds out what becomes of it.
     ///
     /// Context: task. Does not sleep.

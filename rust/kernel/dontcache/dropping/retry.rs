@@ -10,7 +10,8 @@ use super::{
         Retry,
         Slot,
         TRIES, //
-    }, //
+    },
+    verdict::Verdict, //
 };
 use crate::{
     bindings,
@@ -144,8 +145,11 @@ fn try_again(folio: Folio<'_>, tries: usize, unlisted: &mut bool) -> bool {
         return false;
     }
     if tries == TRIES {
-        // Nobody comes back for it: from here on it is as if written by an ordinary write.
-        folio.try_keep();
+        // Nobody comes back for it: from here on it is as if written by an ordinary write. Not if
+        // it is under writeback again by now, whose end is another first try.
+        if let (Verdict::Drop, Some(locked)) = folio.examine() {
+            locked.keep();
+        }
     }
     true
 }
