@@ -9,21 +9,9 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
+. "$ROOT/setup/result.sh"
 
 engine=$1
-passed=0
-failed=0
-skipped=0
-
-result() {
-	echo "$1"
-	case $1 in
-	'ok '*) passed=$((passed + 1)) ;;
-	'not ok '*) failed=$((failed + 1)) ;;
-	'skip '*) skipped=$((skipped + 1)) ;;
-	esac
-}
-
 need_tools mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs filefrag=e2fsprogs
 fio=$("$ROOT/setup/fio.sh")
 nbd=$("$ROOT/guest/tools.sh" nbd)

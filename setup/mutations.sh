@@ -8,6 +8,7 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
+. "$ROOT/setup/result.sh"
 
 engines=rust/kernel/dontcache
 order=()
@@ -60,7 +61,7 @@ red_in() {
 		grep -q 'test result: FAILED' "$log"
 		return
 	fi
-	"$ROOT/setup/overlay.sh" 2> /dev/null
+	"$ROOT/setup/overlay.sh" || return 4
 	sed -i "${change[$1]}" "$BUILD/linux/${file[$1]}"
 	! cmp -s "$ROOT/${file[$1]}" "$BUILD/linux/${file[$1]}" || return 2
 	"$ROOT/setup/kernel.sh" virtual rust-kunit > /dev/null || return 3
@@ -81,23 +82,17 @@ mkdir -p "$BUILD/log"
 "$ROOT/setup/overlay.sh"
 # The overlay comes back, whatever happens.
 trap '"$ROOT/setup/overlay.sh"; rm -rf "$BUILD/mutation"' EXIT
-passed=0
-failed=0
 for name; do
 	seen=
 	rc=0
 	red_in "$name" || rc=$?
 	case $rc in
-	0)
-		echo "ok $name is seen: $seen"
-		passed=$((passed + 1))
-		continue
-		;;
-	2) echo "not ok $name changes nothing: mend its line in setup/mutations.sh" ;;
-	3) echo "not ok $name does not compile: read $BUILD/log/virtual-rust-kunit.log" ;;
-	*) echo "not ok $name is seen by no test: read $BUILD/log/mutation-$name.log" ;;
+	0) result "ok $name is seen: $seen" ;;
+	2) result "not ok $name changes nothing: mend its line in setup/mutations.sh" ;;
+	3) result "not ok $name does not compile: read $BUILD/log/virtual-rust-kunit.log" ;;
+	4) result "not ok $name: the overlay does not apply: read $BUILD/log" ;;
+	*) result "not ok $name is seen by no test: read $BUILD/log/mutation-$name.log" ;;
 	esac
-	failed=$((failed + 1))
 done
-echo "$passed passed, $failed failed, 0 skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -28,11 +28,12 @@ WITH_VALUE = {"timeout": ("-k", "-s"), "env": ("-u", "-C"), "nice": ("-n",)}
 LIBRARIES = (
     "setup/lib.sh",
     "setup/toolchain.sh",
+    "setup/result.sh",
     "setup/series.sh",
     "guest/guest.sh",
     "guest/lib.sh",
     *(f"guest/{name}.sh" for name in ("common", "flags", "policy", "device", "dropping")),
-    *(f"guest/{name}.sh" for name in ("filesystems", "errors", "nfs")),
+    *(f"guest/{name}.sh" for name in ("filesystems", "errors", "nfs", "nfsd")),
 )
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 

@@ -8,6 +8,7 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
+. "$ROOT/setup/result.sh"
 . "$ROOT/setup/series.sh"
 
 up=$BUILD/upstream
@@ -16,19 +17,6 @@ out=$up/x86
 log=$BUILD/log/upstream.log
 # As if it were the tree with the overlay: most objects are in ccache then.
 export CCACHE_BASEDIR=$up
-passed=0
-failed=0
-skipped=0
-
-result() {
-	echo "$1"
-	case $1 in
-	'ok '*) passed=$((passed + 1)) ;;
-	'not ok '*) failed=$((failed + 1)) ;;
-	'skip '*) skipped=$((skipped + 1)) ;;
-	esac
-}
-
 # The pristine files that any patch touches, with PATCH... applied, and the KUnit suite.
 set_tree() {
 	local file
@@ -89,7 +77,7 @@ guest_dir() {
 	scratch=$up/run-$name-$1
 	rm -rf "$scratch"
 	mkdir -p "$scratch"
-	cp "$ROOT/guest/splats.awk" "$scratch/"
+	cp "$ROOT/guest/splats.awk" "$ROOT/guest/nfsd.sh" "$scratch/"
 }
 
 nbd() {
@@ -136,17 +124,8 @@ fails() {
 
 # passes PART: with the patch there is no failure.
 passes() {
-	local line
-
 	guest "$1"
-	while read -r line; do
-		case $line in
-		'ok '* | 'skip '*) result "${line/ / $name: }" ;;
-		'not ok '*) result "not ok $name: ${line#not ok }" ;;
-		*) echo "# $line" ;;
-		esac
-	done < "$scratch/log"
-	grep -q ' passed, ' "$scratch/log" || result "not ok $name: the guest did not end"
+	results "$name" "$scratch/log"
 }
 
 stock() {
@@ -174,7 +153,7 @@ stock() {
 }
 
 block() {
-	local test line
+	local test
 
 	kunit
 	for test in bio_task_context bio_task_hotunplug; do
@@ -185,14 +164,7 @@ block() {
 		fi
 	done
 	nbd
-	while read -r line; do
-		case $line in
-		'ok '* | 'skip '*) result "${line/ / $name: }" ;;
-		'not ok '*) result "not ok $name: ${line#not ok }" ;;
-		*) echo "# $line" ;;
-		esac
-	done < "$scratch/log"
-	grep -q ' passed, ' "$scratch/log" || result "not ok $name: the guest did not end"
+	results "$name" "$scratch/log"
 }
 
 need_tools filefrag=e2fsprogs e2fsck=e2fsprogs rsync=rsync git=git mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs \
