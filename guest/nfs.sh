@@ -1,30 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
 # An NFS client whose server is the same guest: writeback ends when the server has
-# answered, and for unstable writes with a COMMIT after that. No program of an NFS
-# server is needed, the kernel is told what mountd would tell it. Sourced by functional.sh.
+# answered, and for unstable writes with a COMMIT after that. Sourced by functional.sh.
 
 . ./common.sh
-
-nfsd=/proc/fs/nfsd
-never=2147483647
-
-# Exports /mnt/export as the root of all exports, to 127.0.0.1, without sync= of its own.
-nfs_server() {
-	./io loopback
-	[ -e $nfsd/threads ] || mount -t nfsd nfsd $nfsd || return 1
-	# No client has a state that it could want back.
-	echo 10 > $nfsd/nfsv4leasetime
-	echo 10 > $nfsd/nfsv4gracetime
-	echo "nfsd 127.0.0.1 $never localhost" > /proc/net/rpc/auth.unix.ip/channel || return 1
-	# NFSEXP_INSECURE_PORT | NFSEXP_NOSUBTREECHECK | NFSEXP_FSID
-	echo "localhost /mnt/export $never $((0x2402)) 65534 65534 0" > /proc/net/rpc/nfsd.export/channel || return 1
-	printf 'localhost 1 \\x00000000 %s /mnt/export\n' $never > /proc/net/rpc/nfsd.fh/channel || return 1
-	# Version 3 would want rpcbind.
-	echo '-3 +4' > $nfsd/versions || return 1
-	echo 'tcp 2049' > $nfsd/portlist || return 1
-	echo 4 > $nfsd/threads
-}
+. ./nfsd.sh
 
 nfs_mount() {
 	mkdir -p /mnt/nfs
@@ -40,7 +20,7 @@ nfs_tests() {
 	nullb nullb12 320 completion_nsec=200000 hw_queue_depth=8 max_sectors=256 blocksize=4096
 	mkdir -p /mnt/export
 	mkfs_on xfs /dev/nullb12 && mount -t xfs /dev/nullb12 /mnt/export && chmod 777 /mnt/export || exit 1
-	check "nfs: a server" nfs_server
+	check "nfs: a server" nfs_serve /mnt/export
 	if ! eventually 30 nfs_mount hard 2> nfs.log; then
 		cat nfs.log
 		check "nfs: a mount" false
@@ -65,6 +45,6 @@ nfs_tests() {
 		check "nfs: $flag, a mount that writes through" put_and_gone "$flag" none "/mnt/nfs/$flag-through" $len 65536
 	done
 	umount /mnt/nfs
-	echo 0 > $nfsd/threads
+	nfs_stop
 	umount /mnt/export
 }

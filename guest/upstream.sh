@@ -4,6 +4,7 @@
 # hotunplug.sh has. Run in a QEMU guest; ./env names the PARTS: ext4 nfs migrate.
 
 . ./lib.sh
+. ./nfsd.sh
 # shellcheck source=/dev/null
 . ./env
 
@@ -12,8 +13,6 @@ SYNC=0x4
 disk=nvme0n1
 mib32=33554432
 tracing=/sys/kernel/tracing
-nfsd=/proc/fs/nfsd
-never=2147483647
 
 # leaves PAGES FLAGS FILE LENGTH BLOCK: so many pages are cached after an uncached write.
 leaves() {
@@ -74,24 +73,6 @@ ext4() {
 	fails data_err=abort
 }
 
-# nfs_serve DIR: exports DIR to this machine as the root of NFS version 4, without the
-# programs that a server has for that: what they tell the kernel is written here.
-nfs_serve() {
-	./io loopback
-	[ -e $nfsd/threads ] || mount -t nfsd nfsd $nfsd || return 1
-	# No client has a state that it could want back.
-	echo 10 > $nfsd/nfsv4leasetime
-	echo 10 > $nfsd/nfsv4gracetime
-	echo "nfsd 127.0.0.1 $never guest" > /proc/net/rpc/auth.unix.ip/channel || return 1
-	# Insecure ports, no subtree check, an fsid; root stays root.
-	echo "guest $1 $never $((0x2 | 0x400 | 0x2000)) 65534 65534 0" > /proc/net/rpc/nfsd.export/channel || return 1
-	printf 'guest 1 \\x00000000 %s %s\n' $never "$1" > /proc/net/rpc/nfsd.fh/channel || return 1
-	# Version 3 wants an rpcbind.
-	echo "-2 -3 +4" > $nfsd/versions
-	echo "tcp 2049" > $nfsd/portlist || return 1
-	echo 4 > $nfsd/threads
-}
-
 nfs_is_mounted() {
 	mount -i -t nfs4 -o vers=4.1,sec=sys,addr=127.0.0.1,clientaddr=127.0.0.1 127.0.0.1:/ /mnt/nfs
 }
@@ -111,7 +92,7 @@ nfs() {
 	done
 	check "nfs: odd data are right" is ok ./io read sync 0 /mnt/nfs/odd 0 1234567 65536
 	umount /mnt/nfs
-	echo 0 > $nfsd/threads
+	nfs_stop
 	umount /mnt/export
 }
 
