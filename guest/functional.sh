@@ -117,7 +117,9 @@ rust_ran() {
 	check "rust: no C worker in kallsyms" sh -c "! grep -q ' bio_complete_work_fn$' /proc/kallsyms"
 	check "rust: no C hotplug callbacks in kallsyms" sh -c "! grep -q bio_complete_batch_cpu /proc/kallsyms"
 	bios=$(stat bio_task_defer)
-	check "rust: all of $bios bios were completed" test "$bios" -gt 0 -a "$(stat bio_task_complete)" = "$bios"
+	check "rust: all of $bios bios were completed" test "$(stat bio_task_complete)" = "$bios"
+	# NFS has none.
+	[ "$PARTS" = nfs ] || check "rust: there were bios" test "$bios" -gt 0
 }
 
 c_ran() {
