@@ -20,6 +20,7 @@ help: ## list the targets
 	@echo "  test: TESTS='check um' TEST_MINUTES=n (kernels that would be built later are skipped)"
 	@echo "  fresh: FRESH_DIR=DIR keeps the machine there, or takes it from there"
 	@echo "  torture: MINUTES=n ENGINES='rust-torture rust-kcsan' SEED=n"
+	@echo "  mechanisms: SEEDS=n (boots of each kernel) VARIANTS='thread unbounded' OUT=DIR"
 	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n OUT=DIR"
 
 demo: ## build, boot, and compare four modes of I/O on XFS (15 min, then 4)
@@ -36,7 +37,7 @@ bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
 	@python3 bench/lab.py compare $(if $(MARGIN),--margin $(MARGIN)) "$(A)" "$(B)"
 
 mechanisms: ## what each mechanism of the engines brings, in counts (builds of half an hour, then 10 min)
-	@setup/mechanisms.sh $(abspath $(or $(OUT),build/mechanisms)) $(VARIANTS)
+	@setup/mechanisms.sh $(abspath $(or $(OUT),build/mechanisms)) "$(or $(SEEDS),3)" $(VARIANTS)
 
 test: ## every test: host, KUnit, guests on UML and QEMU, lab, objects, hot-unplug (an hour)
 	@setup/test.sh $(TESTS)

@@ -23,7 +23,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from counttext import POLICY_WINDOWS, WINDOWS, report
+from counttext import LOOPS, POLICY_WINDOWS, WINDOWS, report
 from icount import Cpus
 from vmlinux import Failure, Image, sizes
 from windows import Counts, faults_of, figures, per, total_of
@@ -66,7 +66,7 @@ def measure(kernels, out, seeds=SEEDS):
         image = Image(Path(build) / "vmlinux")
         result["size"][kernel] = sizes(image, Path(build) / "vmlinux")
         windows = result["kernels"][kernel] = {}
-        expected = WINDOWS + (POLICY_WINDOWS if kernel == "rust" else ())
+        expected = WINDOWS + LOOPS + (POLICY_WINDOWS if kernel == "rust" else ())
         for name in expected:
             where = f"{kernel} {name}"
             for seed in seeds:
@@ -92,7 +92,7 @@ def measure(kernels, out, seeds=SEEDS):
 def summary(kernels):
     """The figures that are compared, side by side."""
     rows = []
-    for name in WINDOWS + POLICY_WINDOWS:
+    for name in WINDOWS + LOOPS + POLICY_WINDOWS:
         of = {kernel: windows[name] for kernel, windows in kernels.items() if name in windows}
         for figure in FIGURES:
             line = {"window": name, "figure": figure}

@@ -66,6 +66,24 @@ window() {
 	echo "window $number $title $4 $(cat /mnt/counted)"
 }
 
+# loops NAME WRITES ROLE...: closed loops, see guest/loops.c; under upstream's policy.
+loops() {
+	title=$1
+	writes=$2
+	shift 2
+	number=$((number + 1))
+	drop_caches
+	./loops 0 "$offset" "$uncached" "$@" > /mnt/warm || exit 1
+	drop_caches
+	bios "before $number"
+	./loops "$number" "$offset" "$uncached" "$@" > /mnt/counted || {
+		cat /mnt/counted
+		exit 1
+	}
+	bios "after $number"
+	echo "window $number $title $writes $(cat /mnt/counted)"
+}
+
 uncached=0x80
 # A worker run for each bio.
 single() {
@@ -105,4 +123,22 @@ if [ -e "$policy" ]; then
 		stream128 "$uncached" "-$name"
 	done
 fi
+
+[ ! -e "$policy" ] || echo kick > "$policy"
+nullb nullb3 64 blocksize=4096 completion_nsec=100000 hw_queue_depth=64
+dd if=/dev/zero of=/dev/nullb3 bs=1M count=64 oflag=direct status=none || exit 1
+for depth in 1 2 4 8 16 32; do
+	loops "depth$depth" 2048 "/dev/nullb3,4096,2048,$depth,each"
+done
+loops devices 4096 /dev/nullb1,4096,2048,16,each /dev/nullb3,4096,2048,1,each
+dd if=/dev/zero of=/mnt/fs/log bs=1M count=1 oflag=direct status=none || exit 1
+loops fdatasync 576 /mnt/fs/file,65536,512,1,end /mnt/fs/log,4096,64,1,sync
+mkdir /mnt/cgroup
+mount -t cgroup2 none /mnt/cgroup
+echo +memory +io > /mnt/cgroup/cgroup.subtree_control || exit 1
+mkdir /mnt/cgroup/small
+echo 12M > /mnt/cgroup/small/memory.max || exit 1
+echo 0 > /mnt/cgroup/small/cgroup.procs
+loops cgroup 512 /dev/nullb3,65536,512,1,end
+echo 0 > /mnt/cgroup/cgroup.procs
 echo "all windows"

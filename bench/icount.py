@@ -33,7 +33,8 @@ def initramfs(path):
     files = {
         "init": ROOT / "bench/count.sh",
         "lib.sh": ROOT / "guest/lib.sh",
-        "io": pathlib.Path(output_of([ROOT / "guest/tools.sh"]).strip()),
+        "io": pathlib.Path(output_of([ROOT / "guest/tools.sh", "io"]).strip()),
+        "loops": pathlib.Path(output_of([ROOT / "guest/tools.sh", "loops"]).strip()),
     }
     for program in PROGRAMS:
         found = shutil.which(program, path=SYSTEM_PATH)
@@ -161,9 +162,14 @@ def boot(build, out, seed, archive, plugin, cpu):
         return {}
     text = (out / "console").read_text(errors="replace")
     windows = {}
-    for number, name, *values in re.findall(r"window (\d+) (\S+) (\d+) (\d+) (-?\d+)", text):
-        wanted, done, left = map(int, values)
+    for number, name, values in re.findall(r"window (\d+) (\S+) (\d+ \d+ -?\d+[ \d]*)", text):
+        wanted, done, left, *times = map(int, values.split())
         windows[name] = {"number": int(number), "wanted": wanted, "done": done, "left": left}
+        # Of each role of guest/loops.c, in virtual ns.
+        windows[name]["latency_ns"] = [
+            dict(zip(("mean", "p50", "p99", "max"), times[at : at + 4], strict=True))
+            for at in range(0, len(times), 4)
+        ]
         for key in ("bios", "runs"):
             said = re.findall(rf"(?:before|after) {number} {key} (\d+)", text)
             if len(said) == 2:

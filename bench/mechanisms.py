@@ -15,27 +15,39 @@ import sys
 from pathlib import Path
 
 from count import measure
+from counttext import LOOPS
 from vmlinux import Failure
 from windows import per
 
-WINDOWS = ("single", "batch", "bdev", "stream", "stream128")
+WINDOWS = ("single", "batch", "bdev", "stream", "stream128", *LOOPS)
 # Name, and the value for one window.
 FIGURES = {
     "bios a run": lambda w: per(w["deferred"], w["runs"]),
     "context switches a write": lambda w: per(w["switches"], w["writes"]),
     "instructions of the kernel a write": lambda w: w["per_write"],
     "instructions from bio_endio() to the callback, a bio": lambda w: w["path_per_bio"],
+    "instructions of the enqueue, a bio": lambda w: w["enqueue_per_bio"],
+    "instructions of the worker, a bio": lambda w: w["worker_per_bio"],
     "locks to drop a folio": lambda w: w["drop_locks_per_folio"],
+    "virtual us that a write takes, mean": lambda w: waited(w, "mean"),
+    "virtual us that 99 % of writes take": lambda w: waited(w, "p99"),
+    "virtual us of the slowest write": lambda w: waited(w, "max"),
 }
+
+
+def waited(window, key):
+    """Latency of the last writer of a closed loop, who is the one that others are beside."""
+    return window["latency_ns"][-1][key] / 1000 if window["latency_ns"] else None
 
 
 def table(title, value, kernels):
     """One figure of all windows and kernels, with the ratio to that of the first kernel."""
     lines = [title, "  " + " " * 10 + "".join(f"{kernel:>22}" for kernel in kernels)]
     for name in WINDOWS:
-        medians = [
-            statistics.median(value(boot[name]) for boot in boots) for boots in kernels.values()
-        ]
+        found = [[value(boot[name]) for boot in boots] for boots in kernels.values()]
+        if None in found[0]:
+            continue
+        medians = [statistics.median(boots) for boots in found]
         base = medians[0]
         cells = []
         for figure in medians:

@@ -221,6 +221,7 @@ def figures(counts, window):
         "writes": writes,
         "wanted": window["wanted"],
         "pages_left": window["left"],
+        "latency_ns": window["latency_ns"],
         "deferred": deferred,
         "completed": completed,
         "runs": runs,

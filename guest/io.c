@@ -55,6 +55,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mark.h"
+
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 struct ring {
@@ -648,27 +650,6 @@ static int meet(char **arg)
 	}
 	usleep(wait * 1000);
 	printf("ok, %ld pages cached\n", cached(fd, 0, len));
-	return 0;
-}
-
-/*
- * Executes a NOP that bench/hotspots.c knows by its displacement. Made at run
- * time, since that cannot come from a register; it does nothing elsewhere.
- */
-static int mark(unsigned int number)
-{
-	static unsigned char *code;
-	unsigned int displacement = 0x6d617200 | number;
-
-	if (!code) {
-		code = mmap(NULL, 8, PROT_READ | PROT_WRITE | PROT_EXEC,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (code == MAP_FAILED)
-			return -1;
-		memcpy(code, "\x0f\x1f\x80....\xc3", 8);
-	}
-	memcpy(code + 3, &displacement, sizeof(displacement));
-	((void (*)(void))code)();
 	return 0;
 }
 

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # Builds a program of guest/, static so that any guest runs it, and prints its path.
 #
-# usage: tools.sh [io|nbd]
+# usage: tools.sh [io|loops|nbd]
 
 . "$(dirname "${BASH_SOURCE[0]}")/../setup/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 
 name=${1:-io}
 tool=$BUILD/$name
-if [ ! -x "$tool" ] || [ "$ROOT/guest/$name.c" -nt "$tool" ]; then
+if [ ! -x "$tool" ] || [ "$ROOT/guest/$name.c" -nt "$tool" ] || [ "$ROOT/guest/mark.h" -nt "$tool" ]; then
 	need_tools cc=gcc /usr/include/stdio.h=libc6-dev
 	mkdir -p "$BUILD"
 	cc -O2 -Wall -Wextra -static -pthread -o "$tool.$$" "$ROOT/guest/$name.c" ||

@@ -3,13 +3,14 @@
 # make mechanisms: what each mechanism of the engines brings, counted in QEMU on a
 # kernel without it. What that is, in sed(1), is all that there is to a variant.
 #
-# usage: mechanisms.sh OUTDIR [VARIANT...]
+# usage: mechanisms.sh OUTDIR SEEDS [VARIANT...]
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 
 out=$1
-shift
+seeds=$2
+shift 2
 engines=rust/kernel/dontcache
 
 # The files of the tree that a variant changes, and how. "thread" is what is left without both.
@@ -20,6 +21,7 @@ declare -A files=(
 )
 budget='s/^pub const BUDGET: usize = 64;/pub const BUDGET: usize = usize::MAX;/'
 folios='s/^const FOLIOS: usize = .*;/const FOLIOS: usize = 1;/'
+[[ $seeds =~ ^[1-9][0-9]?$ ]] || die "SEEDS=$seeds is not a number of boots" "make mechanisms SEEDS=9"
 variants=("$@")
 [ $# -gt 0 ] || variants=(thread unbounded folio-by-folio)
 for variant in "${variants[@]}"; do
@@ -53,4 +55,4 @@ for variant in "${variants[@]}"; do
 	done
 	keep "$variant" "$("$ROOT/setup/kernel.sh" x86 rust)"
 done
-python3 "$ROOT/bench/mechanisms.py" --out "$out" c rust "${variants[@]}"
+python3 "$ROOT/bench/mechanisms.py" --out "$out" --seeds "$seeds" c rust "${variants[@]}"

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Processes that overwrite side by side, each in a closed loop: the next write
+ * comes when the one before it is done. For bench/count.sh.
+ *
+ * usage: loops WINDOW OFFSET FLAGS FILE,BLOCK,NR,DEPTH,HOW...
+ *
+ * Of each FILE, every second block of BLOCK bytes is written once, NR in all, by
+ * DEPTH processes. HOW is each (a write is done when its data are on the disk,
+ * by sync_file_range()), sync (when fdatasync() says so) or end (when write()
+ * returns; fdatasync() follows the last). Counted as WINDOW, 0 warms up. Starts
+ * OFFSET us after a full second. Prints the number of writes and of pages left
+ * cached, then for each FILE, in ns, the mean of its writes, half and 99 % of
+ * them, and the slowest.
+ */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mark.h"
+
+#define MAX_ROLES	4
+
+struct role {
+	char file[64];
+	char how[8];
+	size_t block;
+	long nr;
+	long depth;
+	/* Of each write, shared with the processes. */
+	long long *took;
+};
+
+static int fail(const char *what)
+{
+	printf("%s: %s\n", what, strerrorname_np(errno) ?: "?");
+	return 1;
+}
+
+static long long now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static void sleep_until(long long when)
+{
+	struct timespec at = { when / 1000000000, when % 1000000000 };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+static int parse(const char *text, struct role *role)
+{
+	char end;
+
+	if (sscanf(text, "%63[^,],%zu,%ld,%ld,%7[a-z]%c", role->file, &role->block,
+		   &role->nr, &role->depth, role->how, &end) != 5 ||
+	    !role->block || role->nr < 1 || role->depth < 1)
+		return -1;
+	role->took = mmap(NULL, role->nr * sizeof(*role->took), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return role->took == MAP_FAILED ? -1 : 0;
+}
+
+/* 1000003 is prime: no write is merged with another's. */
+static off_t place(const struct role *role, long i)
+{
+	return (off_t)(i * 1000003 % role->nr) * 2 * role->block;
+}
+
+static int loop(const struct role *role, int flags, long first, long long start)
+{
+	struct iovec iov = { .iov_base = malloc(role->block), .iov_len = role->block };
+	int fd = open(role->file, O_RDWR);
+	long i;
+
+	if (fd < 0 || !iov.iov_base)
+		return fail(role->file);
+	memset(iov.iov_base, 'x', role->block);
+	sleep_until(start);
+	for (i = first; i < role->nr; i += role->depth) {
+		off_t pos = place(role, i);
+		long long began = now_ns();
+
+		if (pwritev2(fd, &iov, 1, pos, flags) != (ssize_t)role->block)
+			return fail("write");
+		if (role->how[0] == 'e' && role->how[1] == 'a' &&
+		    sync_file_range(fd, pos, role->block, SYNC_FILE_RANGE_WAIT_BEFORE |
+				    SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER))
+			return fail("sync_file_range");
+		if (role->how[0] == 's' && fdatasync(fd))
+			return fail("fdatasync");
+		role->took[i] = now_ns() - began;
+	}
+	return fdatasync(fd) ? fail("fdatasync") : 0;
+}
+
+static long cached(const struct role *role)
+{
+	size_t length = role->nr * 2 * role->block, pages = length / 4096, i;
+	unsigned char *resident = malloc(pages);
+	int fd = open(role->file, O_RDONLY);
+	void *map = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, 0);
+	long nr = 0;
+
+	if (!resident || map == MAP_FAILED || mincore(map, length, resident))
+		return -1;
+	for (i = 0; i < pages; i++)
+		nr += resident[i] & 1;
+	return nr;
+}
+
+static int compare(const void *a, const void *b)
+{
+	long long x = *(const long long *)a, y = *(const long long *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void print_latencies(struct role *role)
+{
+	long long sum = 0;
+	long i;
+
+	qsort(role->took, role->nr, sizeof(*role->took), compare);
+	for (i = 0; i < role->nr; i++)
+		sum += role->took[i];
+	printf(" %lld %lld %lld %lld", sum / role->nr, role->took[role->nr / 2],
+	       role->took[role->nr * 99 / 100], role->took[role->nr - 1]);
+}
+
+int main(int argc, char **argv)
+{
+	struct role roles[MAX_ROLES] = {};
+	int nr_roles = argc - 4, flags, status, failed = 0, i;
+	long left = 0, writes = 0, process;
+	unsigned int window;
+	long long start;
+
+	if (nr_roles < 1 || nr_roles > MAX_ROLES) {
+		fprintf(stderr, "usage: see the head of guest/loops.c\n");
+		return 2;
+	}
+	window = strtoul(argv[1], NULL, 0);
+	flags = strtol(argv[3], NULL, 0);
+	for (i = 0; i < nr_roles; i++)
+		if (parse(argv[4 + i], &roles[i]))
+			return fail(argv[4 + i]);
+	if (window > 0x7f || mark(0x7f))
+		return fail("setup");
+
+	start = (now_ns() / 1000000000 + 2) * 1000000000 + strtoll(argv[2], NULL, 0) * 1000;
+	for (i = 0; i < nr_roles; i++)
+		for (process = 0; process < roles[i].depth; process++) {
+			pid_t pid = fork();
+
+			if (pid < 0)
+				return fail("fork");
+			if (!pid)
+				_exit(loop(&roles[i], flags, process, start));
+		}
+	sleep_until(start - 1000000);
+	if (window)
+		mark(window);
+	while (wait(&status) > 0)
+		failed |= status;
+	/* The last pages are dropped after their writeback ends. */
+	usleep(5000);
+	if (window)
+		mark(window | 0x80);
+	if (failed)
+		return 1;
+
+	for (i = 0; i < nr_roles; i++) {
+		writes += roles[i].nr;
+		left += cached(&roles[i]);
+	}
+	printf("%ld %ld", writes, left);
+	for (i = 0; i < nr_roles; i++)
+		print_latencies(&roles[i]);
+	printf("\n");
+	return 0;
+}
