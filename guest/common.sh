@@ -20,6 +20,14 @@ rust) flags="$DONTCACHE $LAZY" ;;
 *) flags=$DONTCACHE ;;
 esac
 
+# has FILESYSTEM: whether the kernel has it.
+has() {
+	grep -qw "$1" /proc/filesystems
+}
+
+filesystems=xfs
+! has ext4 || filesystems="xfs ext4"
+
 io() {
 	./io "$@"
 }

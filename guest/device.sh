@@ -180,7 +180,7 @@ device_tests() {
 	exec 9<&- 8<&-
 
 	nullb nullb5 320 completion_nsec=2000000 hw_queue_depth=64 blocksize=4096
-	for fs in xfs ext4; do
+	for fs in $filesystems; do
 		case $fs in
 		xfs)
 			mkfs.xfs -q -f /dev/nullb5
@@ -196,7 +196,7 @@ device_tests() {
 		put 0 /mnt/fs/file 0 $len 1048576 > put.log
 		put 0 /mnt/fs/file.old 0 8388608 1048576 > put.log
 		clean
-		arrival_tests $fs nullb5 /mnt/fs/file
+		arrival_tests "$fs" nullb5 /mnt/fs/file
 		umount /mnt/fs
 	done
 	loud

@@ -115,8 +115,8 @@ folios_a_lock() {
 
 dropping_tests() {
 	nullb nullb7 320 completion_nsec=100000000 hw_queue_depth=64 blocksize=4096
-	for fs in xfs ext4; do
-		mkfs_on $fs /dev/nullb7 && mount -t $fs /dev/nullb7 /mnt/fs || exit 1
+	for fs in $filesystems; do
+		mkfs_on "$fs" /dev/nullb7 && mount -t "$fs" /dev/nullb7 /mnt/fs || exit 1
 		file=/mnt/fs/new
 		drop=$(stat dontcache_drop)
 		check "drop: $fs, a new file is gone within a second" trace_while new_file $file

@@ -58,11 +58,11 @@ failing_tests() {
 		return
 	fi
 	nullb nullb9 320 completion_nsec=200000 hw_queue_depth=8 max_sectors=256 blocksize=4096
-	for fs in xfs ext4; do
-		mkfs_on $fs /dev/nullb9 && mount_kind $fs /dev/nullb9 || exit 1
+	for fs in $filesystems; do
+		mkfs_on "$fs" /dev/nullb9 && mount_kind "$fs" /dev/nullb9 || exit 1
 		io write sync 0 /mnt/fs/file 0 $len 65536 > /dev/null
 		sync
-		error_tests $fs nullb9 /mnt/fs/file
+		error_tests "$fs" nullb9 /mnt/fs/file
 		check "errors: $fs can be unmounted" umount /mnt/fs
 	done
 	exec 9< /dev/nullb9

@@ -154,16 +154,16 @@ wants() {
 }
 
 rw_parts() {
-	for fs in xfs ext4; do
+	for fs in $filesystems; do
 		case $fs in
 		xfs) mkfs.xfs -q -f "$DISK" ;;
 		ext4) mkfs.ext4 -q -F "$DISK" ;;
 		esac > mkfs.log 2>&1 || { cat mkfs.log; exit 1; }
-		check "$fs mount" mount -t $fs "$DISK" /mnt/fs || exit 1
-		rw_tests $fs /mnt/fs
-		remount_tests $fs
-		flag_tests $fs /mnt/fs
-		fio_tests $fs /mnt/fs/fio
+		check "$fs mount" mount -t "$fs" "$DISK" /mnt/fs || exit 1
+		rw_tests "$fs" /mnt/fs
+		remount_tests "$fs"
+		flag_tests "$fs" /mnt/fs
+		fio_tests "$fs" /mnt/fs/fio
 		if [ "$fs-$ENGINE" = ext4-c ]; then
 			skip "$fs overwrite is dropped" "upstream's ext4 completes overwrites in interrupts and keeps the pages"
 		else
@@ -194,6 +194,7 @@ fi
 
 mkdir -p /mnt/fs
 : > dmesg.log
+has ext4 || skip ext4 "not in this kernel"
 if wants boot; then
 	# What the command line asked for.
 	check "boot: sysctl.vm.dontcache_policy=$BOOT_POLICY" is "$FOUND_POLICY" cat $policy

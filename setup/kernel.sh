@@ -21,7 +21,10 @@ virtual) karch=um image=linux target=linux seconds=300 configs=(base um virtual)
 x86) karch=x86_64 image=arch/x86/boot/bzImage target=bzImage seconds=600 configs=(base x86 smp) ;;
 *) die "no architecture $arch" "use um, virtual or x86" ;;
 esac
-[ -f "$ROOT/guest/config/$engine.config" ] || die "no engine $engine" "use rust, c, rust-kunit, c-kunit, rust-debug, rust-kasan, rust-torture or rust-kcsan"
+configs+=("${engine%%+*}")
+[ "$engine" = "${engine%%+*}" ] || configs+=("variants/${engine#*+}")
+[ -f "$ROOT/guest/config/${engine%%+*}.config" ] || die "no engine $engine" "use rust, c, rust-kunit, c-kunit, rust-debug, rust-kasan, rust-torture or rust-kcsan"
+[ -f "$ROOT/guest/config/${configs[-1]}.config" ] || die "no variant of $engine" "use one of guest/config/variants/"
 case $engine in
 # Sanitizers double the time of every file.
 rust-kasan | rust-torture | rust-kcsan) seconds=1800 ;;
@@ -33,7 +36,10 @@ configure() {
 	local wanted absent=
 
 	mkdir -p "$out"
-	(cd "$ROOT/guest/config" && cat "${configs[@]/%/.config}" "$engine.config") > "$out/wanted.config"
+	# The last word on an option counts.
+	(cd "$ROOT/guest/config" && cat "${configs[@]/%/.config}") | tac |
+		awk '{ option = /^# CONFIG_.* is not set$/ ? $2 : $1; sub(/=.*/, "", option) }
+			option !~ /^CONFIG_/ || !seen[option]++' | tac > "$out/wanted.config"
 	# With one code generator for both, atomics and the like cost Rust no call. Not for UML.
 	if [[ $arch = x86 && $engine = rust* ]] &&
 		[ "$(clang_major "clang$LLVM_SUFFIX")" = "$(llvm_of_rustc "$RUSTC")" ]; then

@@ -5,7 +5,8 @@
 #
 # usage: test.sh [PART...], of: check front host um lab objects x86 guest hotunplug off (these by
 # default; the last is the option off, on x86), smp (UML with several CPUs), kasan (x86 with
-# lockdep and KASAN, 20 minutes more), upstream (each patch of patches/upstream/ alone, an hour)
+# lockdep and KASAN, an hour), rt and hz100 (x86 with PREEMPT_RT, and with HZ=100 and no buffer
+# heads, half an hour each), upstream (each patch of patches/upstream/ alone, an hour)
 # and mutations (faults put in again, 20 minutes)
 #
 # TEST_MINUTES=n: a kernel that would not be built after that many minutes is skipped, with its
@@ -21,8 +22,8 @@ parts=("$@")
 [ $# -gt 0 ] || parts=(check front host um lab objects x86 guest hotunplug off)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kasan | upstream | mutations) ;;
-	*) die "no part $part of the tests" "use check, front, host, um, lab, objects, x86, guest, hotunplug, off, smp, kasan, upstream or mutations" ;;
+	check | front | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kasan | rt | hz100 | upstream | mutations) ;;
+	*) die "no part $part of the tests" "use check, front, host, um, lab, objects, x86, guest, hotunplug, off, smp, kasan, rt, hz100, upstream or mutations" ;;
 	esac
 done
 limit=${TEST_MINUTES:-9999}
@@ -155,6 +156,12 @@ for part in "${parts[@]}"; do
 		if build x86 rust-kasan; then
 			run "KUnit on QEMU, lockdep and KASAN" "$ROOT/kunit/kunit.sh" x86 rust-kasan
 			run "guest on QEMU, lockdep and KASAN" "$ROOT/setup/guest-test.sh" x86 rust-kasan
+		fi
+		;;
+	rt | hz100)
+		if build x86 "rust-kunit+$part"; then
+			run "KUnit on QEMU, $part" "$ROOT/kunit/kunit.sh" x86 "rust-kunit+$part"
+			PARTS="device dropping filesystems errors hung" run "guest on QEMU, $part" "$ROOT/setup/guest-test.sh" x86 "rust-kunit+$part"
 		fi
 		;;
 	upstream) run "patches for upstream" "$ROOT/setup/upstream-test.sh" ;;
