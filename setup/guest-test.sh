@@ -41,6 +41,8 @@ boot() {
 
 need_tools mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs chattr=e2fsprogs setpriv=util-linux
 fio=$("$ROOT/setup/fio.sh")
+# The disks are in memory, of which KASAN keeps much to itself.
+[ "$engine" != rust-kasan ] || export MEMORY=${MEMORY:-2G}
 # Emulation of a kernel that checks its locks takes its time.
 case $arch in
 x86) boot '' 2400 "${PARTS:-}" ;;
