@@ -3,12 +3,14 @@
 """What each mechanism of the engines brings: the same windows on kernels that lack one.
 
 Prints a table for each figure, windows down and kernels across, medians of some
-boots each, and leaves mechanisms.json. When a run of a worker ends decides what the
-next one finds, so figures of one boot jump; ratios are those of medians. The kernels
-are those that setup/mechanisms.sh left in OUT.
+boots each. Leaves them, mechanisms.json, and mechanisms.rst with the tables of
+Documentation/mm/dontcache-lab.rst. When a run of a worker ends decides what the next
+one finds, so figures of one boot jump; ratios are those of medians. The kernels are
+those that setup/mechanisms.sh left in OUT.
 """
 
 import argparse
+import concurrent.futures
 import json
 import statistics
 import sys
@@ -16,10 +18,19 @@ from pathlib import Path
 
 from count import measure
 from counttext import LOOPS
+from icount import Cpus
 from vmlinux import Failure
 from windows import per
 
 WINDOWS = ("single", "batch", "bdev", "stream", "stream128", *LOOPS)
+POLICIES = ("lazy", "flush")
+
+
+def waited(window, key):
+    """Latency of the last writer of a closed loop, who is the one that others are beside."""
+    return window["latency_ns"][-1][key] / 1000 if window["latency_ns"] else None
+
+
 # Name, and the value for one window.
 FIGURES = {
     "bios a run": lambda w: per(w["deferred"], w["runs"]),
@@ -35,44 +46,137 @@ FIGURES = {
 }
 
 
-def waited(window, key):
-    """Latency of the last writer of a closed loop, who is the one that others are beside."""
-    return window["latency_ns"][-1][key] / 1000 if window["latency_ns"] else None
+def median(boots, name, value):
+    """The median of a figure of one window over the boots of a kernel, or None."""
+    found = [value(boot[name]) for boot in boots]
+    return None if None in found else statistics.median(found)
+
+
+def number(figure):
+    """With as many digits as it deserves."""
+    return (
+        f"{figure:.0f}" if figure >= 1000 else f"{figure:.1f}" if figure >= 10 else f"{figure:.3f}"
+    )
 
 
 def table(title, value, kernels):
     """One figure of all windows and kernels, with the ratio to that of the first kernel."""
     lines = [title, "  " + " " * 10 + "".join(f"{kernel:>22}" for kernel in kernels)]
     for name in WINDOWS:
-        found = [[value(boot[name]) for boot in boots] for boots in kernels.values()]
-        if None in found[0]:
+        medians = [median(boots, name, value) for boots in kernels.values()]
+        if None in medians:
             continue
-        medians = [statistics.median(boots) for boots in found]
-        base = medians[0]
-        cells = []
-        for figure in medians:
-            cells.append(f"{figure:>14.2f} x{per(figure, base):<6.3f}")
-        lines.append(f"  {name:10}" + "".join(cells))
+        cells = "".join(f"{figure:>14.2f} x{per(figure, medians[0]):<6.3f}" for figure in medians)
+        lines.append(f"  {name:10}{cells}")
     return "\n".join(lines)
+
+
+def rst(head, rows):
+    """A simple table of reStructuredText."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    bar = "  ".join("=" * width for width in widths)
+
+    def line(row):
+        return "  ".join(
+            f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+
+    return "\n".join([bar, line(head), bar, *map(line, rows), bar])
+
+
+def languages(kernels):
+    """C and Rust side by side."""
+    rows = []
+    for title, value in FIGURES.items():
+        for name in WINDOWS:
+            c, rust = (median(kernels[kernel], name, value) for kernel in ("c", "rust"))
+            if c is not None:
+                rows.append((title, name, number(c), number(rust), f"{per(rust, c):.3f}"))
+    return rst(("figure", "window", "C", "Rust", "ratio"), rows)
+
+
+def policies(kernels):
+    """What follows a write, in Rust."""
+    rows = []
+    for name in WINDOWS:
+        for policy in POLICIES:
+            window = f"{name}-{policy}"
+            if window not in kernels["rust"][0]:
+                continue
+
+            def of(value, window=window):
+                return median(kernels["rust"], window, value)
+
+            whole = of(FIGURES["instructions of the kernel a write"])
+            beside = [
+                per(whole, median(kernels[kernel], name, lambda w: w["per_write"]))
+                for kernel in ("rust", "c")
+            ]
+            rows.append(
+                (
+                    name,
+                    policy,
+                    number(of(lambda w: w["limiter_per_write"])),
+                    number(whole),
+                    *(f"{ratio:.2f}" for ratio in beside),
+                    number(of(FIGURES["bios a run"])),
+                    number(of(FIGURES["context switches a write"])),
+                )
+            )
+    head = (
+        "window",
+        "policy",
+        "limiter",
+        "whole kernel",
+        "to kick",
+        "to C",
+        "bios a run",
+        "switches",
+    )
+    return rst(head, rows)
+
+
+def variants(kernels):
+    """All kernels beside C's."""
+    rows = []
+    for title, value in FIGURES.items():
+        for name in WINDOWS:
+            medians = [median(boots, name, value) for boots in kernels.values()]
+            if None not in medians:
+                ratios = (f"{per(figure, medians[0]):.3f}" for figure in medians[1:])
+                rows.append((title, name, number(medians[0]), *ratios))
+    return rst(("figure", "window", *kernels), rows)
+
+
+def boot(out, name, seed, cpus):
+    """The windows of one boot of a kernel, and what is wrong with them."""
+    kind = "c" if name == "c" else "rust"
+    result = measure({kind: out / name}, out / f"counted-{name}-{seed}", (seed,), cpus)
+    return result["kernels"][kind], result["faults"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=3, help="boots of each kernel (%(default)s)")
-    parser.add_argument("kernel", nargs="+", help="c, and directories in OUT to set beside it")
+    parser.add_argument(
+        "kernel", nargs="+", help="c, rust, and directories in OUT to set beside them"
+    )
     args = parser.parse_args()
-    seeds = tuple(range(1, args.seeds + 1))
-    kernels = {}
+    kernels = {name: [] for name in args.kernel}
     faults = {}
     try:
-        for name in args.kernel:
-            kind = "c" if name == "c" else "rust"
-            kernels[name] = []
-            for seed in seeds:
-                result = measure({kind: args.out / name}, args.out / f"counted-{name}", (seed,))
-                kernels[name].append(result["kernels"][kind])
-                faults |= {f"{name}: {where}": what for where, what in result["faults"].items()}
+        cpus = Cpus(args.out.resolve())
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            boots = [
+                (name, pool.submit(boot, args.out, name, seed, cpus))
+                for name in kernels
+                for seed in range(1, args.seeds + 1)
+            ]
+        for name, future in boots:
+            windows, wrong = future.result()
+            kernels[name].append(windows)
+            faults |= {f"{name}: {where}": what for where, what in wrong.items()}
     except Failure as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
@@ -80,6 +184,9 @@ def main():
     print(text)
     (args.out / "mechanisms.txt").write_text(text + "\n")
     (args.out / "mechanisms.json").write_text(json.dumps(kernels, indent=1) + "\n")
+    if {"c", "rust"} <= set(kernels):
+        tables = [languages(kernels), policies(kernels), variants(kernels)]
+        (args.out / "mechanisms.rst").write_text("\n\n".join(tables) + "\n")
     for where, what in faults.items():
         print(f"fault: {where}: {'; '.join(what)}", file=sys.stderr)
     return 1 if faults else 0
