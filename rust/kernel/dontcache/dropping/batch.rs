@@ -97,7 +97,7 @@ pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
     batch.pages = 0;
     if nr != 1 {
         // SAFETY: As promised by the caller.
-        unsafe { drop_folios(batch, nr.into()) };
+        unsafe { drop_folios(&mut batch.folios, nr.into()) };
         return;
     }
 
@@ -118,10 +118,10 @@ pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
 /// # Safety
 ///
 /// They are valid, and there is a reference to each, which goes over.
-unsafe fn drop_folios(batch: &bindings::dontcache_batch, nr: usize) {
+unsafe fn drop_folios(batch: &mut bindings::folio_batch, nr: usize) {
     let mut locked = [const { None }; FOLIOS];
 
-    for (&folio, locked) in batch.folios.folios.iter().take(nr).zip(&mut locked) {
+    for (&folio, locked) in batch.folios.iter().take(nr).zip(&mut locked) {
         // SAFETY: The batch owned a reference to it, which is put below or by `drop_group()`.
         let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
 
@@ -136,12 +136,14 @@ unsafe fn drop_folios(batch: &bindings::dontcache_batch, nr: usize) {
     }
 
     // Those of one mapping together; those that are none come first.
-    let locked = locked.get_mut(..nr).unwrap_or_default();
+    let some = locked.get_mut(..nr).unwrap_or_default();
 
-    sort_by_key(locked, mapping_of);
-    for group in locked.chunk_by_mut(|a, b| mapping_of(a) == mapping_of(b)) {
-        drop_group(group);
+    sort_by_key(some, mapping_of);
+    for group in some.chunk_by_mut(|a, b| mapping_of(a) == mapping_of(b)) {
+        drop_group(group, batch);
     }
+    // All were taken. To look whether each was costs as much as to take it.
+    core::mem::forget(locked);
 }
 
 /// A key for a folio that equals that of others of its mapping; 0 for no folio.
@@ -153,10 +155,12 @@ fn mapping_of(folio: &Option<Locked<'_>>) -> usize {
 }
 
 /// Drops folios of one mapping, to each of which there is a reference, which goes over.
-fn drop_group(group: &mut [Option<Locked<'_>>]) {
+///
+/// They are freed by way of `freed`, which is empty.
+fn drop_group(group: &mut [Option<Locked<'_>>], freed: &mut bindings::folio_batch) {
     let gone = remove(group);
-    let mut freed = bindings::folio_batch::default();
     let mut refs = [0; FOLIOS];
+    let mut pages = 0usize;
 
     for (at, locked) in group.iter_mut().enumerate() {
         let Some(locked) = locked.take() else {
@@ -177,12 +181,14 @@ fn drop_group(group: &mut [Option<Locked<'_>>]) {
         {
             *to = folio.as_ptr();
             *refs = (folio.pages() as c_uint).saturating_add(1);
+            pages = pages.saturating_add(folio.pages());
             freed.nr = freed.nr.saturating_add(1);
         }
     }
     if freed.nr > 0 {
+        count(bindings::vm_event_item_DONTCACHE_DROP, pages);
         // SAFETY: These references were the page cache's, and our own.
-        unsafe { bindings::folios_put_refs(&mut freed, refs.as_mut_ptr()) };
+        unsafe { bindings::folios_put_refs(freed, refs.as_mut_ptr()) };
     }
 }
 
@@ -197,6 +203,7 @@ pub fn fails(folio: Folio<'_>) -> bool {
     let fails = remove(&mut group) == 0;
 
     if !fails {
+        count(bindings::vm_event_item_DONTCACHE_DROP, folio.pages());
         // SAFETY: These references were the page cache's. Somebody else has one.
         unsafe { bindings::folio_put_refs(folio.as_ptr(), folio.pages() as c_int) };
     }
@@ -240,7 +247,7 @@ fn remove(group: &mut [Option<Locked<'_>>]) -> usize {
     // SAFETY: The mapping lives as long as its folios are locked and in the page cache. `Option` of
     // a transparent type over `NonNull` is a pointer, and none of these is null: their key is that
     // of the first. They are locked, clean and not mapped.
-    let gone = unsafe {
+    unsafe {
         trace::dontcache_drop(mapping.as_ptr(), group.len() as c_uint);
         bindings::folios_remove_clean(
             mapping.as_ptr(),
@@ -248,16 +255,5 @@ fn remove(group: &mut [Option<Locked<'_>>]) -> usize {
             group.len() as c_uint,
             0,
         )
-    };
-    let pages = group
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| gone & (1 << at) != 0)
-        .filter_map(|(_, locked)| locked.as_ref())
-        .fold(0usize, |sum, locked| {
-            sum.saturating_add(locked.folio().pages())
-        });
-
-    count(bindings::vm_event_item_DONTCACHE_DROP, pages);
-    gone
+    }
 }

@@ -57,8 +57,11 @@ pub fn decide(state: State) -> Verdict {
 
 /// Sorts by a key, and keeps the order of equals: what is of one mapping gets together.
 ///
-/// Quadratic, for a batch of at most some dozens that are mostly in order.
+/// Quadratic, for a batch of at most some dozens that are mostly of one.
 pub fn sort_by_key<T>(items: &mut [T], key: impl Fn(&T) -> usize) {
+    if items.is_sorted_by_key(&key) {
+        return;
+    }
     for end in 2..=items.len() {
         let Some(sorted) = items.get_mut(..end) else {
             return;

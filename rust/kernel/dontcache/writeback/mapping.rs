@@ -28,6 +28,7 @@ use crate::{
 static POLICY: Atomic<u32> = Atomic::new(Policy::DEFAULT as u32);
 
 /// The policy in force.
+#[inline]
 pub fn policy() -> Policy {
     Policy::from_number(POLICY.load(Relaxed))
 }

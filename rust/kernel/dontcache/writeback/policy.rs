@@ -50,6 +50,7 @@ impl Policy {
     }
 
     /// The policy of that number; [`Policy::DEFAULT`] for one that is none.
+    #[inline]
     pub fn from_number(number: u32) -> Self {
         match number {
             0 => Policy::Flush,
