@@ -14,19 +14,15 @@
 #define CREATE_RUST_TRACE_POINTS
 #include <trace/events/dontcache.h>
 
-#define DONTCACHE_RETRY_DELAY	(HZ / 4)
-
 static DECLARE_DELAYED_WORK(retry_work, dontcache_retry_work);
 static struct workqueue_struct *retry_wq __ro_after_init;
 
-/* For filesystems that are modules: dontcache_finish_batch(). */
-EXPORT_SYMBOL_GPL(dontcache_drop_batch);
+EXPORT_SYMBOL_GPL(dontcache_drop_batch); /* dontcache_finish_batch() in modules */
 
 /* Look again at the folios that could not be dropped. Context: any but NMI. */
 void dontcache_retry_later(void)
 {
-	queue_delayed_work(retry_wq ?: system_dfl_wq, &retry_work,
-			   DONTCACHE_RETRY_DELAY);
+	queue_delayed_work(retry_wq ?: system_dfl_wq, &retry_work, HZ / 4);
 }
 
 static const struct ctl_table dontcache_table[] = {

@@ -54,6 +54,8 @@ struct test_folio {
 	atomic_t asked;
 	/* ->release_folio() says no. */
 	bool refuses;
+	/* ->is_dirty_writeback() says that there is more to come. */
+	bool uncommitted;
 	/* What is expected: in the page cache, locked, marked as dropbehind. */
 	bool stays;
 	bool locked;
@@ -109,6 +111,11 @@ static bool test_release_folio(struct folio *folio, gfp_t gfp)
 	return true;
 }
 
+static void test_is_dirty_writeback(struct folio *folio, bool *dirty, bool *writeback)
+{
+	*dirty = READ_ONCE(test_folio_of(folio)->uncommitted);
+}
+
 static void test_invalidate_folio(struct folio *folio, size_t off, size_t len)
 {
 	folio_detach_private(folio);
@@ -124,6 +131,7 @@ static const struct address_space_operations test_aops = {
 	.release_folio = test_release_folio,
 	.invalidate_folio = test_invalidate_folio,
 	.free_folio = test_free_folio,
+	.is_dirty_writeback = test_is_dirty_writeback,
 };
 
 static void test_evict_inode(struct inode *inode)

@@ -43,7 +43,10 @@ void dontcache_retry_work(struct work_struct *work);
 int dontcache_policy_handler(const struct ctl_table *table, int write,
 			     void *buffer, size_t *lenp, loff_t *ppos);
 
-/* mm/filemap.c and mm/dontcache.c, called by rust/kernel/dontcache/. */
+/* mm/, called by rust/kernel/dontcache/. */
+#ifdef CONFIG_MEMORY_HOTPLUG
+bool try_get_online_mems(void);
+#endif
 long filemap_dontcache_writeback(struct address_space *mapping, loff_t first,
 				 loff_t last, long nr);
 void dontcache_retry_later(void);

@@ -58,6 +58,18 @@ impl<'a> Folio<'a> {
         self.has(bindings::pageflags_PG_dropbehind)
     }
 
+    /// Whether a folio is marked that may be anybody's, and freed meanwhile.
+    ///
+    /// Freeing clears the mark, so what is allocated for anything but the page cache has none.
+    ///
+    /// # Safety
+    ///
+    /// `folio` is a page of memory that is online.
+    pub unsafe fn is_marked(folio: *mut bindings::folio) -> bool {
+        // SAFETY: As promised by the caller. Nothing but the flags is looked at.
+        unsafe { Self::from_raw(NonNull::new_unchecked(folio)) }.is_dropbehind()
+    }
+
     /// Whether it is on the LRU: of what is not, the lock may be in the making, or something else.
     pub fn is_lru(self) -> bool {
         self.has(bindings::pageflags_PG_lru)
@@ -152,6 +164,29 @@ impl<'a> Locked<'a> {
     #[inline]
     pub fn mapping(&self) -> Option<NonNull<bindings::address_space>> {
         self.0.mapping()
+    }
+
+    /// Whether its filesystem will say once more that its writeback has ended, though it is neither
+    /// dirty nor under writeback: as NFS, when its server has committed what it was sent.
+    ///
+    /// Asks as folio_check_dirty_writeback() of reclaim does.
+    #[cold]
+    pub fn is_to_be_committed(&self) -> bool {
+        let (mut dirty, mut writeback) = (false, false);
+
+        if !self.0.has(bindings::pageflags_PG_private) {
+            return false;
+        }
+        // SAFETY: The folio is valid and locked, so its mapping lives, and has operations.
+        unsafe {
+            if let Some(ask) = self
+                .mapping()
+                .and_then(|mapping| (*(*mapping.as_ptr()).a_ops).is_dirty_writeback)
+            {
+                ask(self.0.as_ptr(), &mut dirty, &mut writeback);
+            }
+        }
+        dirty || writeback
     }
 
     /// Makes of it what an ordinary write leaves in the page cache.

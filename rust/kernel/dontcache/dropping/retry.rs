@@ -14,6 +14,7 @@ use super::{
     verdict::Verdict, //
 };
 use crate::{
+    alloc::flags::GFP_NOWAIT,
     bindings,
     dontcache::{
         count,
@@ -23,7 +24,8 @@ use crate::{
         Atomic,
         Full,
         Relaxed, //
-    }, //
+    },
+    workqueue::Queue, //
 };
 use core::ptr::NonNull;
 
@@ -76,34 +78,60 @@ pub(super) fn later(folio: Folio<'_>) {
 
 /// Tries all folios again that wait for that.
 ///
-/// Context: a work item, one at a time. May sleep.
+/// Context: a work item, one at a time. Sleeps for as long as others hold spinlocks, no longer: who
+/// takes memory offline, or does not let a CPU's LRU batches be drained, holds up no retries.
 pub fn run() {
     let mut unlisted = false;
 
     // SAFETY: Always safe to call. What a page frame is stays, as long as it is looked at.
-    unsafe { bindings::get_online_mems() };
+    if !unsafe { bindings::try_get_online_mems() } {
+        // SAFETY: Always safe to call.
+        unsafe { bindings::dontcache_retry_later() };
+        return;
+    }
     let outcome = retries::retry(&SLOTS, |retry| fails(retry, &mut unlisted));
-    // SAFETY: As above, after `get_online_mems()`.
+    // SAFETY: The other half of `try_get_online_mems()`.
     unsafe { bindings::put_online_mems() };
 
     count(bindings::vm_event_item_DONTCACHE_MISSED, outcome.missed);
-    if unlisted {
-        // SAFETY: Always safe to call, and no locks are held.
-        unsafe { bindings::lru_add_drain_all() };
-    }
     if outcome.waiting > 0 {
         // SAFETY: Always safe to call.
         unsafe { bindings::dontcache_retry_later() };
+    }
+    if unlisted {
+        drain();
+    }
+}
+
+/// Has the batches in which folios wait to be on the LRU drained, unless that is under way.
+fn drain() {
+    static DRAINING: Atomic<usize> = Atomic::new(0);
+
+    if DRAINING.xchg(1, Full) != 0 {
+        return;
+    }
+
+    // SAFETY: It is there before the first work item, and for good.
+    let queue = unsafe { Queue::from_raw(bindings::system_dfl_wq) };
+    let spawned = queue.try_spawn(GFP_NOWAIT, || {
+        // SAFETY: Always safe to call, and no locks are held.
+        unsafe { bindings::lru_add_drain_all() };
+        DRAINING.store(0, Relaxed);
+    });
+
+    if spawned.is_err() {
+        DRAINING.store(0, Relaxed);
     }
 }
 
 /// Tries to drop the folio that is at a page frame now; returns whether to try again.
 ///
 /// It need not be the one of before, nor of a file. After page_idle_get_folio(), which finds folios
-/// of page frames in the same way.
+/// of page frames in the same way: what is not marked gets no reference, since there is memory whose
+/// owner frees it whatever the number of references is, as cma_release() does.
 ///
-/// One that is not on the LRU at its second try waits in a batch of some CPU's, where a small file
-/// may be for good: that these are to be drained is said in `unlisted`, for the third try.
+/// One that is not on the LRU by its second try waits in a batch of some CPU's, where a small file
+/// may be for good: that these are to be drained is said in `unlisted`.
 fn fails(retry: Retry, unlisted: &mut bool) -> bool {
     // SAFETY: Any number may be looked up. The page may be looked at, as memory stays online.
     let (page, folio) = unsafe {
@@ -115,9 +143,15 @@ fn fails(retry: Retry, unlisted: &mut bool) -> bool {
         (page, bindings::page_folio(page))
     };
 
-    // SAFETY: It may become another's until there is a reference.
-    if !unsafe { bindings::folio_try_get(folio) } {
-        return false;
+    // SAFETY: As above. It may become another's until there is a reference.
+    unsafe {
+        if !Folio::is_marked(folio) {
+            return false;
+        }
+        // No references for a moment: it is being split or moved.
+        if !bindings::folio_try_get(folio) {
+            return true;
+        }
     }
     // SAFETY: There is a reference now.
     let found = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
@@ -138,7 +172,7 @@ fn try_again(folio: Folio<'_>, tries: usize, unlisted: &mut bool) -> bool {
     // Who has just allocated a folio marks it first, and then locks it by a plain store: it must
     // not be locked here before it is on the LRU, which comes after that.
     if !folio.is_lru() {
-        *unlisted |= tries == 2;
+        *unlisted |= tries > 1;
         return true;
     }
     if !batch::fails(folio) {
@@ -146,9 +180,11 @@ fn try_again(folio: Folio<'_>, tries: usize, unlisted: &mut bool) -> bool {
     }
     if tries == TRIES {
         // Nobody comes back for it: from here on it is as if written by an ordinary write. Not if
-        // it is under writeback again by now, whose end is another first try.
-        if let (Verdict::Drop, Some(locked)) = folio.examine() {
-            locked.keep();
+        // it is under writeback again by now, whose end is another first try. Nor if it cannot be
+        // locked, but then somebody uses it, who may find it by a lookup that clears the mark.
+        match folio.examine() {
+            (Verdict::Drop, Some(locked)) if !locked.is_to_be_committed() => locked.keep(),
+            _ => (),
         }
     }
     true
