@@ -123,7 +123,7 @@ def repeat(build, out, times=2, seed=SEEDS[0]):
     boots = [cpus.boot(Path(build), path, seed) for path in at]
     said = [future.result() for future in boots]
     # A window that was not reached is no equal one.
-    differences = {name: 1.0 for name in WINDOWS if name not in said[0]}
+    differences = {name: 1.0 for name in WINDOWS + LOOPS if name not in said[0]}
     for name, window in said[0].items():
         texts = []
         for path in at:

@@ -66,7 +66,8 @@ window() {
 	echo "window $number $title $4 $(cat /mnt/counted)"
 }
 
-# loops NAME WRITES ROLE...: closed loops, see guest/loops.c; under upstream's policy.
+# loops NAME WRITES ROLE...: closed loops of at least so many writes, see guest/loops.c; under
+# upstream's policy.
 loops() {
 	title=$1
 	writes=$2
@@ -130,9 +131,9 @@ dd if=/dev/zero of=/dev/nullb3 bs=1M count=64 oflag=direct status=none || exit 1
 for depth in 1 2 4 8 16 32; do
 	loops "depth$depth" 2048 "/dev/nullb3,4096,2048,$depth,each"
 done
-loops devices 4096 /dev/nullb1,4096,2048,16,each /dev/nullb3,4096,2048,1,each
-dd if=/dev/zero of=/mnt/fs/log bs=1M count=1 oflag=direct status=none || exit 1
-loops fdatasync 576 /mnt/fs/file,65536,512,1,end /mnt/fs/log,4096,64,1,sync
+loops devices 2048 /dev/nullb1,4096,2048,16,each /dev/nullb3,4096,2048,1,each
+dd if=/dev/zero of=/mnt/fs/log bs=1M count=8 oflag=direct status=none || exit 1
+loops fdatasync 1024 /mnt/fs/file,65536,512,1,end /mnt/fs/log,4096,1024,1,sync
 mkdir /mnt/cgroup
 mount -t cgroup2 none /mnt/cgroup
 echo +memory +io > /mnt/cgroup/cgroup.subtree_control || exit 1

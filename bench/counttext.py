@@ -95,15 +95,12 @@ def report(result):
         switches = values(name, lambda w: per(w["switches"], w["writes"]))
         lines.append(row("context switches per write", switches, "{:>12.3f}"))
         lines.append(row("bios a run", values(name, lambda w: per(w["deferred"], w["runs"]))))
-        roles = max(len(kernels[k][name]["latency_ns"]) for k in order if kernels[k].get(name))
-        for role in range(roles):
-            for key in ("mean", "p99", "max"):
+        for key in ("mean", "p99", "max"):
 
-                def microseconds(w, role=role, key=key):
-                    return w["latency_ns"][role][key] / 1000
+            def microseconds(w, key=key):
+                return w["latency_ns"][key] / 1000
 
-                which = f" of writer {role + 1}" if roles > 1 else ""
-                lines.append(row(f"{key}{which}, us", values(name, microseconds)))
+            lines.append(row(f"{key}, us", values(name, microseconds)))
 
     lines += ["", "the limiter: instructions per uncached write", head]
     for name in ("single", "batch", "stream", "bdev", *POLICY_WINDOWS):

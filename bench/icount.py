@@ -165,11 +165,8 @@ def boot(build, out, seed, archive, plugin, cpu):
     for number, name, values in re.findall(r"window (\d+) (\S+) (\d+ \d+ -?\d+[ \d]*)", text):
         wanted, done, left, *times = map(int, values.split())
         windows[name] = {"number": int(number), "wanted": wanted, "done": done, "left": left}
-        # Of each role of guest/loops.c, in virtual ns.
-        windows[name]["latency_ns"] = [
-            dict(zip(("mean", "p50", "p99", "max"), times[at : at + 4], strict=True))
-            for at in range(0, len(times), 4)
-        ]
+        # Of guest/loops.c, in virtual time.
+        windows[name]["latency_ns"] = dict(zip(("mean", "p50", "p99", "max"), times, strict=False))
         for key in ("bios", "runs"):
             said = re.findall(rf"(?:before|after) {number} {key} (\d+)", text)
             if len(said) == 2:

@@ -27,8 +27,8 @@ POLICIES = ("lazy", "flush")
 
 
 def waited(window, key):
-    """Latency of the last writer of a closed loop, who is the one that others are beside."""
-    return window["latency_ns"][-1][key] / 1000 if window["latency_ns"] else None
+    """Latency of a closed loop, of the one that others are beside."""
+    return window["latency_ns"][key] / 1000 if window["latency_ns"] else None
 
 
 # Name, and the value for one window.
@@ -51,7 +51,7 @@ COMPARED = tuple(FIGURES)[1:4] + ("locks to drop a folio",)
 
 def median(boots, name, value):
     """The median of a figure of one window over the boots of a kernel, or None."""
-    found = [value(boot[name]) for boot in boots]
+    found = [value(boot[name]) if name in boot else None for boot in boots]
     return None if None in found else statistics.median(found)
 
 

@@ -5,13 +5,14 @@
  *
  * usage: loops WINDOW OFFSET FLAGS FILE,BLOCK,NR,DEPTH,HOW...
  *
- * Of each FILE, every second block of BLOCK bytes is written once, NR in all, by
- * DEPTH processes. HOW is each (a write is done when its data are on the disk,
- * by sync_file_range()), sync (when fdatasync() says so) or end (when write()
- * returns; fdatasync() follows the last). Counted as WINDOW, 0 warms up. Starts
- * OFFSET us after a full second. Prints the number of writes and of pages left
- * cached, then for each FILE, in ns, the mean of its writes, half and 99 % of
- * them, and the slowest.
+ * Of each FILE, every second block of BLOCK bytes is written, NR in all, by DEPTH
+ * processes. HOW is each (a write is done when its data are on the disk, by
+ * sync_file_range()), sync (when fdatasync() says so) or end (when write()
+ * returns; fdatasync() follows the last). The last FILE is the one that is
+ * measured: its blocks are written once, those of others again and again until
+ * then. Counted as WINDOW, 0 warms up. Starts OFFSET us after a full second.
+ * Prints the number of writes and of pages left cached, then of the last FILE,
+ * in ns, the mean of its writes, half and 99 % of them, and the slowest.
  */
 
 #define _GNU_SOURCE
@@ -34,13 +35,20 @@ struct role {
 	size_t block;
 	long nr;
 	long depth;
-	/* Of each write, shared with the processes. */
+	/* Goes on until the last one is done. */
+	int repeats;
+	/* Of each block the last write, and how many there were: shared with the processes. */
 	long long *took;
+	long *writes;
 };
+
+/* Shared: how many processes of the last role are at work, and pipes to say so. */
+static long *at_work;
+static int done[2], go[2];
 
 static int fail(const char *what)
 {
-	printf("%s: %s\n", what, strerrorname_np(errno) ?: "?");
+	fprintf(stderr, "%s: %s\n", what, strerrorname_np(errno) ?: "?");
 	return 1;
 }
 
@@ -59,6 +67,13 @@ static void sleep_until(long long when)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
+static void *shared(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
 static int parse(const char *text, struct role *role)
 {
 	char end;
@@ -67,9 +82,9 @@ static int parse(const char *text, struct role *role)
 		   &role->nr, &role->depth, role->how, &end) != 5 ||
 	    !role->block || role->nr < 1 || role->depth < 1)
 		return -1;
-	role->took = mmap(NULL, role->nr * sizeof(*role->took), PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return role->took == MAP_FAILED ? -1 : 0;
+	role->took = shared(role->nr * sizeof(*role->took));
+	role->writes = shared(role->depth * sizeof(*role->writes));
+	return role->took && role->writes ? 0 : -1;
 }
 
 /* 1000003 is prime: no write is merged with another's. */
@@ -82,27 +97,46 @@ static int loop(const struct role *role, int flags, long first, long long start)
 {
 	struct iovec iov = { .iov_base = malloc(role->block), .iov_len = role->block };
 	int fd = open(role->file, O_RDWR);
-	long i;
+	long i, next;
 
 	if (fd < 0 || !iov.iov_base)
 		return fail(role->file);
 	memset(iov.iov_base, 'x', role->block);
 	sleep_until(start);
-	for (i = first; i < role->nr; i += role->depth) {
+	for (i = first; i < role->nr; i = next) {
 		off_t pos = place(role, i);
 		long long began = now_ns();
 
 		if (pwritev2(fd, &iov, 1, pos, flags) != (ssize_t)role->block)
 			return fail("write");
-		if (role->how[0] == 'e' && role->how[1] == 'a' &&
+		if (!strcmp(role->how, "each") &&
 		    sync_file_range(fd, pos, role->block, SYNC_FILE_RANGE_WAIT_BEFORE |
 				    SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER))
 			return fail("sync_file_range");
-		if (role->how[0] == 's' && fdatasync(fd))
+		if (!strcmp(role->how, "sync") && fdatasync(fd))
 			return fail("fdatasync");
 		role->took[i] = now_ns() - began;
+		role->writes[first]++;
+		next = i + role->depth;
+		if (role->repeats && !__atomic_load_n(at_work, __ATOMIC_RELAXED))
+			break;
+		if (role->repeats && next >= role->nr)
+			next = first;
 	}
+	if (!role->repeats)
+		__atomic_sub_fetch(at_work, 1, __ATOMIC_RELAXED);
 	return fdatasync(fd) ? fail("fdatasync") : 0;
+}
+
+/* A process of ROLE, which ends when the window is over: its end is not to be counted. */
+static int process(const struct role *role, int flags, long first, long long start)
+{
+	char failed = loop(role, flags, first, start);
+
+	if (write(done[1], &failed, 1) != 1)
+		return 1;
+	close(go[1]);
+	return read(go[0], &failed, 1) != 0;
 }
 
 static long cached(const struct role *role)
@@ -142,10 +176,11 @@ static void print_latencies(struct role *role)
 int main(int argc, char **argv)
 {
 	struct role roles[MAX_ROLES] = {};
-	int nr_roles = argc - 4, flags, status, failed = 0, i;
-	long left = 0, writes = 0, process;
+	int nr_roles = argc - 4, flags, failed = 0, i;
+	long left = 0, writes = 0, processes = 0, nr;
 	unsigned int window;
 	long long start;
+	char one;
 
 	if (nr_roles < 1 || nr_roles > MAX_ROLES) {
 		fprintf(stderr, "usage: see the head of guest/loops.c\n");
@@ -153,41 +188,49 @@ int main(int argc, char **argv)
 	}
 	window = strtoul(argv[1], NULL, 0);
 	flags = strtol(argv[3], NULL, 0);
-	for (i = 0; i < nr_roles; i++)
+	for (i = 0; i < nr_roles; i++) {
 		if (parse(argv[4 + i], &roles[i]))
 			return fail(argv[4 + i]);
-	if (window > 0x7f || mark(0x7f))
+		roles[i].repeats = i < nr_roles - 1;
+	}
+	at_work = shared(sizeof(*at_work));
+	if (window > 0x7f || mark(0x7f) || !at_work || pipe(done) || pipe(go))
 		return fail("setup");
+	*at_work = roles[nr_roles - 1].depth;
 
 	start = (now_ns() / 1000000000 + 2) * 1000000000 + strtoll(argv[2], NULL, 0) * 1000;
 	for (i = 0; i < nr_roles; i++)
-		for (process = 0; process < roles[i].depth; process++) {
+		for (nr = 0; nr < roles[i].depth; nr++) {
 			pid_t pid = fork();
 
 			if (pid < 0)
 				return fail("fork");
 			if (!pid)
-				_exit(loop(&roles[i], flags, process, start));
+				_exit(process(&roles[i], flags, nr, start));
+			processes++;
 		}
 	sleep_until(start - 1000000);
 	if (window)
 		mark(window);
-	while (wait(&status) > 0)
-		failed |= status;
+	for (; processes && read(done[0], &one, 1) == 1; processes--)
+		failed |= one;
 	/* The last pages are dropped after their writeback ends. */
 	usleep(5000);
 	if (window)
 		mark(window | 0x80);
+	close(go[1]);
+	while (wait(&i) > 0)
+		failed |= i;
 	if (failed)
 		return 1;
 
 	for (i = 0; i < nr_roles; i++) {
-		writes += roles[i].nr;
+		for (nr = 0; nr < roles[i].depth; nr++)
+			writes += roles[i].writes[nr];
 		left += cached(&roles[i]);
 	}
 	printf("%ld %ld", writes, left);
-	for (i = 0; i < nr_roles; i++)
-		print_latencies(&roles[i]);
+	print_latencies(&roles[nr_roles - 1]);
 	printf("\n");
 	return 0;
 }
