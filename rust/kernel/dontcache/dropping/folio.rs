@@ -66,8 +66,8 @@ impl<'a> Folio<'a> {
     ///
     /// `folio` is a page of memory that is online.
     pub unsafe fn is_marked(folio: *mut bindings::folio) -> bool {
-        // SAFETY: As promised by the caller. Nothing but the flags is looked at.
-        unsafe { Self::from_raw(NonNull::new_unchecked(folio)) }.is_dropbehind()
+        // SAFETY: As promised by the caller.
+        unsafe { flags_of(folio) & (1 << bindings::pageflags_PG_dropbehind) != 0 }
     }
 
     /// Whether it is on the LRU: of what is not, the lock may be in the making, or something else.
@@ -81,10 +81,8 @@ impl<'a> Folio<'a> {
     }
 
     fn flags(self) -> usize {
-        // SAFETY: As above. Others set and clear bits meanwhile.
-        unsafe {
-            (&raw const (*self.as_ptr()).__bindgen_anon_1.__bindgen_anon_1.flags.f).read_volatile()
-        }
+        // SAFETY: The folio is valid, by the type invariants.
+        unsafe { flags_of(self.as_ptr()) }
     }
 
     fn has(self, flag: bindings::pageflags) -> bool {
@@ -145,6 +143,16 @@ impl<'a> Folio<'a> {
     }
 }
 
+/// Its flags. Others set and clear bits meanwhile.
+///
+/// # Safety
+///
+/// `folio` is a page of memory that is online.
+unsafe fn flags_of(folio: *mut bindings::folio) -> usize {
+    // SAFETY: As promised by the caller.
+    unsafe { (&raw const (*folio).__bindgen_anon_1.__bindgen_anon_1.flags.f).read_volatile() }
+}
+
 /// The lock of a folio.
 ///
 /// # Invariants
@@ -169,7 +177,8 @@ impl<'a> Locked<'a> {
     /// Whether its filesystem will say once more that its writeback has ended, though it is neither
     /// dirty nor under writeback: as NFS, when its server has committed what it was sent.
     ///
-    /// Asks as folio_check_dirty_writeback() of reclaim does.
+    /// Asks as folio_check_dirty_writeback() of reclaim does. A block device says so of buffers that
+    /// somebody has locked, too.
     #[cold]
     pub fn is_to_be_committed(&self) -> bool {
         let (mut dirty, mut writeback) = (false, false);

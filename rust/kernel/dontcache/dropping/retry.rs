@@ -103,32 +103,37 @@ pub fn run() {
     }
 }
 
-/// Has the batches in which folios wait to be on the LRU drained, unless that is under way.
+/// Has the batches drained in which folios wait to be on the LRU, once more if that is under way.
 fn drain() {
-    static DRAINING: Atomic<usize> = Atomic::new(0);
+    /// 1 while it is under way, 2 if it is wanted, 0 otherwise.
+    static DRAIN: Atomic<usize> = Atomic::new(0);
 
-    if DRAINING.xchg(1, Full) != 0 {
+    if DRAIN.xchg(2, Full) != 0 {
         return;
     }
 
     // SAFETY: It is there before the first work item, and for good.
     let queue = unsafe { Queue::from_raw(bindings::system_dfl_wq) };
-    let spawned = queue.try_spawn(GFP_NOWAIT, || {
+    let spawned = queue.try_spawn(GFP_NOWAIT, || loop {
+        DRAIN.xchg(1, Full);
         // SAFETY: Always safe to call, and no locks are held.
         unsafe { bindings::lru_add_drain_all() };
-        DRAINING.store(0, Relaxed);
+        if DRAIN.cmpxchg(1, 0, Full).is_ok() {
+            break;
+        }
     });
 
     if spawned.is_err() {
-        DRAINING.store(0, Relaxed);
+        DRAIN.store(0, Relaxed);
     }
 }
 
 /// Tries to drop the folio that is at a page frame now; returns whether to try again.
 ///
 /// It need not be the one of before, nor of a file. After page_idle_get_folio(), which finds folios
-/// of page frames in the same way: what is not marked gets no reference, since there is memory whose
-/// owner frees it whatever the number of references is, as cma_release() does.
+/// of page frames in the same way: what is not marked is let alone, since there is memory whose owner
+/// frees it whatever the number of references is, as cma_release() does. What becomes such memory
+/// between the look and the reference is as unlucky here as there.
 ///
 /// One that is not on the LRU by its second try waits in a batch of some CPU's, where a small file
 /// may be for good: that these are to be drained is said in `unlisted`.
@@ -172,7 +177,7 @@ fn try_again(folio: Folio<'_>, tries: usize, unlisted: &mut bool) -> bool {
     // Who has just allocated a folio marks it first, and then locks it by a plain store: it must
     // not be locked here before it is on the LRU, which comes after that.
     if !folio.is_lru() {
-        *unlisted |= tries > 1;
+        *unlisted |= (2..TRIES).contains(&tries);
         return true;
     }
     if !batch::fails(folio) {
@@ -183,7 +188,11 @@ fn try_again(folio: Folio<'_>, tries: usize, unlisted: &mut bool) -> bool {
         // it is under writeback again by now, whose end is another first try. Nor if it cannot be
         // locked, but then somebody uses it, who may find it by a lookup that clears the mark.
         match folio.examine() {
-            (Verdict::Drop, Some(locked)) if !locked.is_to_be_committed() => locked.keep(),
+            (Verdict::Drop | Verdict::Mapped | Verdict::Pinned, Some(locked))
+                if !locked.is_to_be_committed() =>
+            {
+                locked.keep()
+            }
             _ => (),
         }
     }
