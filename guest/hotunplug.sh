@@ -31,12 +31,20 @@ lost_io() {
 	dmesg | grep -E 'nvme nvme0: .*timeout' > lost || rm lost
 }
 
-# counters_of_batches: what was deferred, run and completed, where the kernel counts it.
-counters_of_batches() {
+# What was deferred, run and completed, where the kernel counts it.
+read_counters() {
 	grep -E '^(bio_task|dontcache)_' /proc/vmstat | sed 's/^/# /'
 	for counters in stats cpus; do
 		[ ! -e /sys/kernel/debug/dontcache/$counters ] || sed 's/^/# /' /sys/kernel/debug/dontcache/$counters
 	done
+}
+
+# counters_of_batches: not waited for, since /proc/vmstat takes a lock that an offline holds.
+counters_of_batches() {
+	read_counters > counters 2>&1 &
+	sleep 1
+	cat counters
+	[ -s counters ] || echo "# /proc/vmstat waits for the offline"
 }
 
 # hangs NAME offline|online: who waits for whom, and then a hard end, since what
