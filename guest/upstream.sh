@@ -47,10 +47,13 @@ fails() {
 	mount -t ext4 -o "$1" /dev/$disk /mnt/fs || return 1
 	dd if=/dev/zero of=/mnt/fs/fails bs=1M count=4 oflag=direct 2> dd.log
 	drop_caches
+	# Only what is written is to be read or written after this.
+	command stat /mnt/fs/fails > stat.log
 	echo 1 > /sys/block/$disk/make-it-fail
+	echo 0 > /sys/kernel/debug/fail_make_request/verbose
 	echo 100 > /sys/kernel/debug/fail_make_request/probability
 	echo 1 > /sys/kernel/debug/fail_make_request/times
-	check "ext4 $1: a failed overwrite is reported" is "Input/output error" \
+	check "ext4 $1: a failed overwrite is reported" is EIO \
 		./io write sync $DONTCACHE /mnt/fs/fails 0 65536 65536
 	echo 0 > /sys/block/$disk/make-it-fail
 	check "ext4 $1: and its writeback ends" eventually 10 is 0 in_writeback
