@@ -17,7 +17,8 @@
 static DECLARE_DELAYED_WORK(retry_work, dontcache_retry_work);
 static struct workqueue_struct *retry_wq __ro_after_init;
 
-EXPORT_SYMBOL_GPL(dontcache_drop_batch); /* dontcache_finish_batch() in modules */
+/* For filesystems that are modules: dontcache_finish_batch(). */
+EXPORT_SYMBOL_GPL(dontcache_drop_batch);
 
 /* Look again at the folios that could not be dropped. Context: any but NMI. */
 void dontcache_retry_later(void)

@@ -168,7 +168,7 @@ static void folios_given_up(struct kunit *test)
 	}
 	finish(test, BIO_IRQ);
 	while (folio_test_dropbehind(tst.folios[0].folio) && time_before(jiffies, end))
-		msleep(10);
+		usleep_range(10000, 20000);
 	KUNIT_EXPECT_FALSE(test, folio_test_dropbehind(tst.folios[0].folio));
 	/* The other may be one round behind. */
 	msleep(jiffies_to_msecs(HZ / 2));
