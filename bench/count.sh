@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
 # The first and only program of the guest in which bench/count.py counts. Says
-# "window NUMBER NAME WRITES-WANTED WRITES-DONE PAGES-LEFT" for each of them, and
-# how many bios the Rust engine says it completed in how many runs.
+# "window NUMBER NAME WRITES-WANTED WRITES-DONE PAGES-LEFT" for each of them, of closed
+# loops the latencies of guest/loops.c as well, and how many bios the Rust engine says it completed in how many runs.
 
 PATH=/bin
 export PATH

@@ -123,8 +123,6 @@ static int loop(const struct role *role, int flags, long first, long long start)
 		if (role->repeats && next >= role->nr)
 			next = first;
 	}
-	if (!role->repeats)
-		__atomic_sub_fetch(at_work, 1, __ATOMIC_RELAXED);
 	return fdatasync(fd) ? fail("fdatasync") : 0;
 }
 
@@ -133,6 +131,9 @@ static int process(const struct role *role, int flags, long first, long long sta
 {
 	char failed = loop(role, flags, first, start);
 
+	/* If it failed, too: others would repeat for good. */
+	if (!role->repeats)
+		__atomic_sub_fetch(at_work, 1, __ATOMIC_RELAXED);
 	if (write(done[1], &failed, 1) != 1)
 		return 1;
 	close(go[1]);
