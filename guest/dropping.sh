@@ -141,7 +141,7 @@ dropping_tests() {
 	many_dirtied_again
 }
 
-# What /sys/kernel/debug/dontcache has of the time bios wait, when it is wanted.
+# Tracepoints and counters say the same.
 trace_tests() {
 	bios=$(stat bio_task_defer)
 	runs=$(stat bio_task_run)

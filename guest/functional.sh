@@ -125,27 +125,8 @@ rust_ran() {
 c_ran() {
 	check "c: C worker in kallsyms" grep -q ' bio_complete_work_fn$' /proc/kallsyms
 	check "c: no Rust in kallsyms" sh -c "! grep -q ' bio_task_enqueue$' /proc/kallsyms"
-	check "c: no counters" test ! -e $stats
+	check "c: no counters" sh -c "! grep -q '^bio_task_' /proc/vmstat"
 	check "c: no policy" test ! -e $policy
-}
-
-# What /sys/kernel/debug/dontcache has of the time bios wait, when it is wanted.
-bios_timed() {
-	awk '{ nr += $2 } END { print nr }' /sys/kernel/debug/dontcache/times
-}
-
-times_tests() {
-	timing=/sys/kernel/debug/dontcache/timing
-	[ -e $timing ] || return
-	check "times: none by default" is 0 bios_timed
-	echo 1 > $timing
-	bios=$(stat bio_task_complete)
-	io write sync $DONTCACHE "$DISK" 0 $len 4096 > /dev/null
-	bios=$(($(stat bio_task_complete) - bios))
-	echo 0 > $timing
-	check "times: of each of $bios bios" is "$bios" bios_timed
-	io write sync $DONTCACHE "$DISK" 0 $len 4096 > /dev/null
-	check "times: none after that" is "$bios" bios_timed
 }
 
 # wants PART: whether it is one of those that were asked for.
@@ -216,7 +197,6 @@ if [ "$ENGINE" = rust ]; then
 		dropping_tests
 		trace_tests
 	fi
-	! wants rw || times_tests
 fi
 wants boot || "${ENGINE}_ran"
 

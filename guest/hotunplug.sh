@@ -31,19 +31,12 @@ lost_io() {
 	dmesg | grep -E 'nvme nvme0: .*timeout' > lost || rm lost
 }
 
-# What was deferred, run and completed, where the kernel counts it.
-read_counters() {
-	grep -E '^(bio_task|dontcache)_' /proc/vmstat | sed 's/^/# /'
-	for counters in stats cpus; do
-		[ ! -e /sys/kernel/debug/dontcache/$counters ] || sed 's/^/# /' /sys/kernel/debug/dontcache/$counters
-	done
-}
-
-# counters_of_batches: not waited for, since /proc/vmstat takes a lock that an offline holds.
+# counters_of_batches: what was deferred, run and completed, where the kernel counts it. Not waited
+# for, since /proc/vmstat takes a lock that an offline holds.
 counters_of_batches() {
-	read_counters > counters 2>&1 &
+	grep -E '^(bio_task|dontcache)_' /proc/vmstat > counters &
 	sleep 1
-	cat counters
+	sed 's/^/# /' counters
 	[ -s counters ] || echo "# /proc/vmstat waits for the offline"
 }
 

@@ -2,7 +2,6 @@
 # shellcheck shell=sh
 # Devices and checks for scripts that run in a guest. Sourced.
 
-stats=/sys/kernel/debug/dontcache/stats
 passed=0
 failed=0
 skipped=0
@@ -52,19 +51,9 @@ cases() {
 	failed=$((failed + cases_failed))
 }
 
-# stat NAME: one counter of the Rust engines: a line of /proc/vmstat, or of debugfs where it has
-# a shorter name.
+# stat NAME: one counter of the Rust engines.
 stat() {
-	awk -v name="$1" '
-		BEGIN {
-			short = name
-			sub(/^dontcache_/, "", short)
-			if (name == "dontcache_pinned") short = "referenced"
-			if (name == "bio_task_run") short = "runs"
-			if (name == "bio_task_defer" || name == "bio_task_complete") short = "bios"
-		}
-		FILENAME == "/proc/vmstat" ? $1 == name : $1 == short { print $2; exit }
-	' /proc/vmstat "$([ -e "$stats" ] && echo "$stats" || echo /dev/null)"
+	awk -v name="$1" '$1 == name { print $2 }' /proc/vmstat
 }
 
 # delta NAME COMMAND...: by how much COMMAND moves a counter.
