@@ -6,10 +6,10 @@
 # their own.
 #
 # $scratch/env sets ENGINE (rust or c), DISK (a block device, or nullb) and PARTS,
-# those that are run (by default all but "boot", which needs a command line).
+# those that are run (by default all but "boot" and "offline", which need a command line).
 
 . ./common.sh
-for part in flags policy device filesystems dropping errors nfs; do
+for part in flags policy device filesystems dropping errors nfs offline; do
 	# shellcheck source=/dev/null
 	. ./$part.sh
 done
@@ -197,6 +197,7 @@ if [ "$ENGINE" = rust ]; then
 		dropping_tests
 		trace_tests
 	fi
+	! wants offline || offline_tests
 fi
 wants boot || "${ENGINE}_ran"
 

@@ -21,7 +21,7 @@ boot() {
 	rm -rf "$scratch"
 	mkdir -p "$scratch"
 	cp "$fio" "$scratch/fio"
-	cp "$ROOT"/guest/{common,flags,policy,device,dropping,filesystems,errors,nfs,nfsd}.sh "$ROOT/guest/splats.awk" "$scratch/"
+	cp "$ROOT"/guest/{common,flags,policy,device,dropping,filesystems,errors,nfs,nfsd,offline}.sh "$ROOT/guest/splats.awk" "$scratch/"
 	[ "$arch" != x86 ] || disk=/dev/nvme0n1
 	printf '%s\n' "ENGINE=${engine%-*}" "DISK=$disk" "PARTS='$parts'" "BOOT_POLICY=${boot_policy:-}" \
 		"FOUND_POLICY=${found_policy:-}" > "$scratch/env"
@@ -45,9 +45,11 @@ fio=$("$ROOT/setup/fio.sh")
 [ "$engine" != rust-kasan ] || export MEMORY=${MEMORY:-2G}
 # Emulation of a kernel that checks its locks takes its time.
 case $arch in
-x86) boot '' 2400 "${PARTS:-}" ;;
-*) boot '' 900 "${PARTS:-}" ;;
+x86) seconds=2400 ;;
+*) seconds=900 ;;
 esac
+parts=${PARTS:-}
+[ "$parts" = offline ] || boot '' $seconds "${parts/offline/}"
 if [[ $engine = rust* && -z ${PARTS:-} ]]; then
 	# A policy from the command line, and one that there is not.
 	boot_policy=kick found_policy=kick
@@ -55,4 +57,12 @@ if [[ $engine = rust* && -z ${PARTS:-} ]]; then
 	boot_policy=nonsense found_policy=flush
 	boot -boot 120 boot sysctl.vm.dontcache_policy=nonsense
 fi
+# Half of the memory movable would be too little of the other for all else.
+case " ${PARTS:-offline} " in
+*' offline '*)
+	if grep -qx CONFIG_MEMORY_HOTREMOVE=y "$BUILD/$arch-$engine/.config"; then
+		boot -offline 900 offline movablecore=512M
+	fi
+	;;
+esac
 exit $rc

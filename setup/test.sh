@@ -161,7 +161,7 @@ for part in "${parts[@]}"; do
 	rt | hz100)
 		if build x86 "rust-kunit+$part"; then
 			run "KUnit on QEMU, $part" "$ROOT/kunit/kunit.sh" x86 "rust-kunit+$part"
-			PARTS="device dropping filesystems errors hung" run "guest on QEMU, $part" "$ROOT/setup/guest-test.sh" x86 "rust-kunit+$part"
+			PARTS="device dropping filesystems errors hung offline" run "guest on QEMU, $part" "$ROOT/setup/guest-test.sh" x86 "rust-kunit+$part"
 		fi
 		;;
 	upstream) run "patches for upstream" "$ROOT/setup/upstream-test.sh" ;;
