@@ -4,8 +4,8 @@
 # C code must hang in it: that is how we know that the test can see it.
 #
 # usage: hotunplug.sh ENGINE; JUDGE=1 makes a failure of I/O that takes 10 x the median,
-# PARTS=nbd NBD_ROUNDS=300 looks for what is rare, and QEMU=PATH or QEMU_DIR=DIR is another
-# QEMU (setup/qemu-new.sh gets one >= 10)
+# PARTS=nbd NBD_ROUNDS=300 looks for what is rare, CPUS=4 is one guest only, and QEMU=PATH
+# or QEMU_DIR=DIR is another QEMU (setup/qemu-new.sh gets one >= 10)
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -30,7 +30,8 @@ once() {
 	printf '%s\n' "ENGINE=${engine%-*}" "PARTS='$parts'" FIO_ROUNDS=10 CONTROL_ROUNDS=10 \
 		"NBD_ROUNDS=${NBD_ROUNDS:-100}" "JUDGE=${JUDGE:-}" > "$scratch/env"
 	CPUS=$cpus ICOUNT=3 NVME=max_ioqpairs=1,msix_qsize=1 "$ROOT/guest/qemu.sh" \
-		"$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" 1800 "$ROOT/guest/hotunplug.sh" \
+		"$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" \
+		$((1800 + 4 * ${NBD_ROUNDS:-0})) "$ROOT/guest/hotunplug.sh" \
 		kunit.enable=0 nbd.nbds_max=1 nvme_core.io_timeout=5 || rc=$?
 	touch "$scratch/log"
 	return $rc
@@ -82,15 +83,15 @@ judge() {
 
 # One after the other they would leave a CPU of this machine idle: a guest that
 # counts instructions runs on one.
-guest 2 &
-two=$!
-guest 4 &
-four=$!
-rc=0
-wait $two || rc=$?
-judge 2 $rc
-rc=0
-wait $four || rc=$?
-judge 4 $rc
+guests=()
+for cpus in ${CPUS:-2 4}; do
+	guest "$cpus" &
+	guests+=("$cpus $!")
+done
+for one in "${guests[@]}"; do
+	rc=0
+	wait "${one#* }" || rc=$?
+	judge "${one% *}" $rc
+done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
