@@ -10,6 +10,7 @@
  *        io cached FILE OFFSET LENGTH
  *        io gone FILE OFFSET LENGTH MILLISECONDS
  *        io meet map|pin|write FLAGS FILE LENGTH MILLISECONDS
+ *        io move FLAGS FILE LENGTH
  *        io sample MILLISECONDS
  *        io syncs MILLISECONDS
  *        io opened PREFIX
@@ -29,7 +30,9 @@
  * "write" with a device that
  * takes longer than it needs to map the pages, to pin one of them for a direct
  * write of it to what follows them, or to write them once more, while they are
- * under writeback.
+ * under writeback. "move" writes, moves the last quarter of the pages to the
+ * other NUMA node of two while they wait for a slow device, and prints how
+ * many moved, and how many of all are cached after fsync().
  */
 
 #define _GNU_SOURCE
@@ -38,6 +41,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/io_uring.h>
+#include <linux/mempolicy.h>
 #include <net/if.h>
 #include <signal.h>
 #include <stdint.h>
@@ -654,6 +658,65 @@ static int meet(char **arg)
 }
 
 /*
+ * Faults that find the pages in the cache map those around as well, and clear
+ * no mark. What is under writeback would be waited for, and dropped then.
+ */
+static long move_to_other_node(char *map, size_t len)
+{
+	size_t page = sysconf(_SC_PAGESIZE), nr = len / page, i;
+	void **pages = calloc(nr, sizeof(*pages));
+	int *nodes = calloc(nr, sizeof(*nodes)), *now = calloc(nr, sizeof(*now));
+	long moved = 0;
+
+	if (!pages || !nodes || !now || madvise(map, len, MADV_POPULATE_READ))
+		return -1;
+	for (i = 0; i < nr; i++)
+		pages[i] = map + i * page;
+	if (syscall(SYS_move_pages, 0, nr, pages, NULL, nodes, 0))
+		return -1;
+	for (i = 0; i < nr; i++)
+		nodes[i] = !nodes[i];
+	if (syscall(SYS_move_pages, 0, nr, pages, nodes, now, MPOL_MF_MOVE) < 0)
+		return -1;
+	for (i = 0; i < nr; i++)
+		moved += now[i] == nodes[i];
+	free(pages);
+	free(nodes);
+	free(now);
+	return moved;
+}
+
+static int move(char **arg)
+{
+	int flags = strtol(arg[0], NULL, 0), fd = open(arg[1], O_RDWR | O_CREAT, 0644);
+	size_t len = strtoull(arg[2], NULL, 0), part = len / 4;
+	struct iovec iov = { malloc(len), len };
+	char *map;
+	long moved, before;
+
+	if (fd < 0 || !iov.iov_base)
+		return fail("setup");
+	fill(iov.iov_base, 0, len);
+	if (pwritev2(fd, &iov, 1, 0, flags) != (ssize_t)len)
+		return fail("write");
+	before = cached(fd, len - part, part);
+	map = mmap(NULL, part, PROT_READ, MAP_SHARED, fd, len - part);
+	if (map == MAP_FAILED)
+		return fail("mmap");
+	moved = move_to_other_node(map, part);
+	if (moved < 0)
+		return fail("move_pages");
+	munmap(map, part);
+	settle();
+	if (fsync(fd))
+		return fail("fsync");
+	usleep(500000);
+	printf("%ld of %ld pages moved, %ld of all cached\n", moved, before,
+	       cached(fd, 0, len));
+	return 0;
+}
+
+/*
  * NR overwrites of BLOCK bytes, of every STRIDEth block of FILE: the nth of
  * them is (n * STEP) % NR, and each is waited for, or the last one only. Counted
  * as WINDOW, 0 warms up. Starts OFFSET us after a full second: what runs by the
@@ -848,6 +911,8 @@ int main(int argc, char **argv)
 	}
 	if (argc == 7 && !strcmp(argv[1], "meet"))
 		return meet(argv + 2);
+	if (argc == 5 && !strcmp(argv[1], "move"))
+		return move(argv + 2);
 	if (argc == 3 && !strcmp(argv[1], "sample"))
 		sample(strtol(argv[2], NULL, 0));
 	if (argc == 3 && !strcmp(argv[1], "syncs"))

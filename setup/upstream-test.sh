@@ -94,7 +94,7 @@ guest() {
 	guest_dir "$1"
 	echo "PARTS=$1" > "$scratch/env"
 	"$ROOT/guest/qemu.sh" "$out/arch/x86/boot/bzImage" "$scratch" 900 "$ROOT/guest/upstream.sh" \
-		kunit.enable=0 || true
+		kunit.enable=0 numa=fake=2 || true
 	touch "$scratch/log"
 }
 
@@ -149,7 +149,7 @@ stock() {
 		"ext4: overwrite and append are dropped"
 	fails nfs "nfs: stable writes are dropped" "nfs: stable overwrite is dropped" \
 		"nfs: stable, parts of pages"
-	fails migrate "migrate: and are dropped" "migrate: one page is asked for after"
+	fails migrate "migrate: pages are moved and dropped" "migrate: one page is asked for after"
 }
 
 block() {
