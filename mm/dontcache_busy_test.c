@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/rmap.h>
 #include "dontcache_test.h"
+#include "internal.h"
 
 #define NR_RACES	20000
 #define BUFFER_SIZE	512
@@ -232,6 +233,68 @@ static void folios_replaced(struct kunit *test)
 	clean_up(test);
 }
 
+#ifdef CONFIG_MIGRATION
+/* As migrate_folio_move() does. */
+static int move_folio(struct test_folio *tf)
+{
+	struct folio *src = tf->folio, *dst;
+	int ret;
+
+	if (!folio_isolate_lru(src))
+		return -EAGAIN;
+	/* There may be one reference, that of the isolation. */
+	folio_put(src);
+	dst = folio_alloc(GFP_KERNEL | __GFP_NOFAIL, 0);
+	folio_lock(src);
+	folio_lock(dst);
+	ret = filemap_migrate_folio(tf->inode->i_mapping, dst, src, MIGRATE_SYNC);
+	if (!ret) {
+		src->mapping = NULL;
+		folio_add_lru(dst);
+		tf->folio = dst;
+	}
+	folio_unlock(src);
+	folio_unlock(dst);
+	if (ret) {
+		folio_get(src);
+		folio_putback_lru(src);
+	}
+	folio_put(ret ? dst : src);
+	return ret;
+}
+
+/* A folio that is moved while it waits to be tried again goes from its new place. */
+static void folios_moved(struct kunit *test)
+{
+	unsigned long end = jiffies + TIMEOUT;
+	struct test_folio *tf;
+	int ret;
+
+	add_folios(test, 8, 1, false);
+	for (tf = tst.folios; tf < &tst.folios[tst.nr_folios]; tf++)
+		set_refuses(tf);
+	finish(test, BIO_IRQ);
+	for (tf = tst.folios; tf < &tst.folios[tst.nr_folios]; tf++) {
+		/* Who drops it may have a reference for a moment. */
+		do {
+			ret = move_folio(tf);
+		} while (ret == -EAGAIN && time_before(jiffies, end));
+		KUNIT_EXPECT_EQ(test, ret, 0);
+		clear_refuses(tf);
+		tf->stays = !RUST;
+	}
+	/* Its batches have references. */
+	lru_add_drain_all();
+	check(test, RETRIED, "moved");
+	clean_up(test);
+}
+#else
+static void folios_moved(struct kunit *test)
+{
+	kunit_skip(test, "needs CONFIG_MIGRATION");
+}
+#endif
+
 #ifdef CONFIG_BUFFER_HEAD
 static const struct address_space_operations buffer_aops = {
 	.dirty_folio = block_dirty_folio,
@@ -361,6 +424,7 @@ static void folios_mapped_dirtied(struct kunit *test)
 static struct kunit_case folios_cases[] = {
 	KUNIT_CASE_PARAM(folios_obstructed, obstacle_gen_params),
 	KUNIT_CASE_SLOW(folios_replaced),
+	KUNIT_CASE_SLOW(folios_moved),
 	KUNIT_CASE_SLOW(folios_buffers),
 	KUNIT_CASE_SLOW(folios_mapped_dirtied),
 	{}
