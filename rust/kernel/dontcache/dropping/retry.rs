@@ -103,12 +103,28 @@ pub fn run() {
     }
 }
 
+/// Whether some CPUs are to be left alone, as by `nohz_full=`.
+fn isolated() -> bool {
+    // SAFETY: Always safe to call.
+    #[cfg(CONFIG_CPU_ISOLATION)]
+    return unsafe {
+        bindings::housekeeping_enabled(bindings::hk_type_HK_TYPE_DOMAIN)
+            || bindings::housekeeping_enabled(bindings::hk_type_HK_TYPE_KERNEL_NOISE)
+    };
+    #[cfg(not(CONFIG_CPU_ISOLATION))]
+    false
+}
+
 /// Has the batches drained in which folios wait to be on the LRU, once more if that is under way.
+///
+/// Each CPU runs a work item for that, and one that runs only what it is isolated for holds up all
+/// who want the same, so it is not done then: at most 31 small folios for each CPU stay until they
+/// are drained for another reason.
 fn drain() {
     /// 1 while it is under way, 2 if it is wanted, 0 otherwise.
     static DRAIN: Atomic<usize> = Atomic::new(0);
 
-    if DRAIN.xchg(2, Full) != 0 {
+    if isolated() || DRAIN.xchg(2, Full) != 0 {
         return;
     }
 
