@@ -10,6 +10,7 @@
  *        io cached FILE OFFSET LENGTH
  *        io gone FILE OFFSET LENGTH MILLISECONDS
  *        io meet map|pin|write FLAGS FILE LENGTH MILLISECONDS
+ *        io reread FLAGS FILE LENGTH
  *        io move FLAGS FILE LENGTH
  *        io sample MILLISECONDS
  *        io syncs MILLISECONDS
@@ -30,7 +31,8 @@
  * "write" with a device that
  * takes longer than it needs to map the pages, to pin one of them for a direct
  * write of it to what follows them, or to write them once more, while they are
- * under writeback. "move" writes, moves the last quarter of the pages to the
+ * under writeback. "reread" writes, reads without a flag what is no longer under
+ * writeback, and prints how many pages are cached after fsync(). "move" writes, moves the last quarter of the pages to the
  * other NUMA node of two while they wait for a slow device, and prints how
  * many moved, and how many of all are cached after fsync().
  */
@@ -657,6 +659,33 @@ static int meet(char **arg)
 	return 0;
 }
 
+static int reread(char **arg)
+{
+	int flags = strtol(arg[0], NULL, 0), fd = open(arg[1], O_RDWR | O_CREAT, 0644);
+	size_t len = strtoull(arg[2], NULL, 0);
+	struct iovec iov = { malloc(len), len };
+	long left = -1;
+	int tries;
+
+	if (fd < 0 || !iov.iov_base)
+		return fail("setup");
+	fill(iov.iov_base, 0, len);
+	if (pwritev2(fd, &iov, 1, 0, flags) != (ssize_t)len)
+		return fail("write");
+	if (sync_file_range(fd, 0, len, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER))
+		return fail("sync_file_range");
+	if (preadv2(fd, &iov, 1, 0, 0) != (ssize_t)len)
+		return fail("read");
+	if (fsync(fd))
+		return fail("fsync");
+	for (tries = 0; left && tries < 100; tries++) {
+		usleep(10000);
+		left = cached(fd, 0, len);
+	}
+	printf("ok, %ld pages cached\n", left);
+	return 0;
+}
+
 /*
  * Faults that find the pages in the cache map those around as well, and clear
  * no mark. What is under writeback would be waited for, and dropped then.
@@ -911,6 +940,8 @@ int main(int argc, char **argv)
 	}
 	if (argc == 7 && !strcmp(argv[1], "meet"))
 		return meet(argv + 2);
+	if (argc == 5 && !strcmp(argv[1], "reread"))
+		return reread(argv + 2);
 	if (argc == 5 && !strcmp(argv[1], "move"))
 		return move(argv + 2);
 	if (argc == 3 && !strcmp(argv[1], "sample"))

@@ -35,6 +35,10 @@ nfs_tests() {
 			check "nfs: $flag, stable writes by $block" put_and_gone "$flag" sync "$file" $len $block
 		done
 	done
+	# A reader comes after the end of writeback, and before the COMMIT that it waits for.
+	for flag in $flags; do
+		check "nfs: $flag, read before its COMMIT" is "ok, 0 pages cached" io reread "$flag" "/mnt/nfs/$flag-reread" $len
+	done
 	umount /mnt/nfs
 	check "nfs: none was given up" test "$(stat dontcache_missed)" = "$missed"
 	for file in /mnt/export/0x*; do

@@ -43,11 +43,11 @@ pub unsafe extern "C" fn dontcache_write(
     unsafe { Mapping::from_raw(mapping) }.wrote(first, last, bytes, lazy, nowait);
 }
 
-/// Drops a folio whose writeback has ended, see [`batch::end_writeback`].
+/// Drops a folio whose writeback has ended, or that was read, see [`batch::end_writeback`].
 ///
 /// # Safety
 ///
-/// Only called by `folio_end_dropbehind()`, with a folio to which the caller has a reference.
+/// Only called by `folio_end_dropbehind()` and `filemap_end_dropbehind_read()`, with a folio to which the caller has a reference.
 #[export]
 pub unsafe extern "C" fn dontcache_end_writeback(folio: *mut bindings::folio) {
     // SAFETY: As promised by the caller.
