@@ -68,16 +68,21 @@ static void fake_end_io(struct bio *bio)
 }
 
 /* Hard interrupt context, always on the same CPU. */
-static void finish_bios(void *unused)
+static void finish_bios_before(int end)
 {
 	int i;
 
-	for (i = 0; i < BURST && tst.queued < NR_BIOS; i++) {
+	for (i = 0; i < BURST && tst.queued < end; i++) {
 		struct bio *bio = &tst.bios[tst.queued].bio;
 
 		WRITE_ONCE(tst.queued, tst.queued + 1);
 		bio_endio(bio);
 	}
+}
+
+static void finish_bios(void *unused)
+{
+	finish_bios_before(NR_BIOS);
 }
 
 static void finish_bios_irq_work(struct irq_work *work)
@@ -148,10 +153,27 @@ static void bio_task_context(struct kunit *test)
 }
 
 /* What one slow device and another have in fairness. */
+static const struct slow {
+	const char *name;
+	int us;
+	int nr;
+	/* Of the slow device before one of the other. */
+	int most;
+} slow_devices[] = {
+	{ "many", 20, 10 * BUDGET, BUDGET },
+	/* A run has its budget, and its time: two jiffies. */
+	{ "slow", 10000, 40, 8 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(slow, slow_devices, name);
+
+static const struct slow *slow;
 static struct block_device *bdevs[2];
 static int ended_of[2];
 /* For each bio of the other device, how many of the slow one ended before. */
 static int ended_before[2];
+/* And how many had when they finished. */
+static int ended_then;
 
 static void fair_end_io(struct bio *bio)
 {
@@ -160,7 +182,7 @@ static void fair_end_io(struct bio *bio)
 	if (dev)
 		ended_before[ended_of[1]] = ended_of[0];
 	else
-		usleep_range(20, 50);
+		usleep_range(slow->us, slow->us + 30);
 	WRITE_ONCE(ended_of[dev], ended_of[dev] + 1);
 	atomic_inc(&tst.ended);
 	wake_up(&tst.wait);
@@ -171,11 +193,12 @@ static void finish_slow_then_other(void *unused)
 {
 	int i;
 
-	for (i = 0; i < 10 * BUDGET + 1; i++) {
+	ended_then = READ_ONCE(ended_of[0]);
+	for (i = 0; i < slow->nr + 1; i++) {
 		struct bio *bio = &tst.bios[tst.queued].bio;
 
 		bio->bi_end_io = fair_end_io;
-		bio->bi_bdev = bdevs[i == 10 * BUDGET];
+		bio->bi_bdev = bdevs[i == slow->nr];
 		WRITE_ONCE(tst.queued, tst.queued + 1);
 		bio_endio(bio);
 	}
@@ -187,8 +210,7 @@ static void finish_slow_then_other(void *unused)
  */
 static void bio_task_fairness(struct kunit *test)
 {
-	int i;
-
+	slow = test->param_value;
 	/* Some 64 bytes apart: two devices of one lane do not take turns. */
 	bdevs[0] = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, bdevs[0]);
@@ -200,15 +222,14 @@ static void bio_task_fairness(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, smp_call_function_single(0, finish_slow_then_other,
 							  NULL, true));
 	KUNIT_ASSERT_TRUE(test, wait_event_timeout(tst.wait,
-						   READ_ONCE(ended_of[0]) > 3 * BUDGET,
+						   READ_ONCE(ended_of[0]) > slow->nr / 3,
 						   TIMEOUT));
 	KUNIT_ASSERT_EQ(test, 0, smp_call_function_single(0, finish_slow_then_other,
 							  NULL, true));
-	i = READ_ONCE(ended_of[0]);
 	KUNIT_ASSERT_TRUE(test, wait_for(tst.queued));
-	KUNIT_EXPECT_LE(test, ended_before[0], BUDGET);
-	KUNIT_EXPECT_LE(test, ended_before[1], i + BUDGET);
-	KUNIT_EXPECT_EQ(test, ended_of[0], 20 * BUDGET);
+	KUNIT_EXPECT_LE(test, ended_before[0], slow->most);
+	KUNIT_EXPECT_LE(test, ended_before[1], ended_then + slow->most);
+	KUNIT_EXPECT_EQ(test, ended_of[0], 2 * slow->nr);
 	KUNIT_EXPECT_EQ(test, ended_of[1], 2);
 }
 
@@ -217,6 +238,8 @@ static void bio_task_fairness(struct kunit *test)
 static int waited_for;
 static bool stuck;
 static bool ended_before_dead;
+/* The last step had no bio to wait for. */
+static bool none_in_last;
 /* The last step refuses: the CPU stays, and its worker may have been moved. */
 static bool refused;
 
@@ -238,7 +261,9 @@ static int wait_on_the_way_down(unsigned int cpu)
 {
 	if (cpu != VICTIM)
 		return 0;
+	waited_for = READ_ONCE(tst.queued);
 	finish_on_the_way_down(cpu);
+	none_in_last = READ_ONCE(tst.queued) == waited_for;
 	waited_for = READ_ONCE(tst.queued);
 	if (!wait_for(waited_for))
 		stuck = true;
@@ -276,11 +301,17 @@ static struct {
 	{ CPUHP_BP_PREPARE_DYN, "bio_task_test:dead", look_when_dead },
 };
 
+/* Leaves some for the steps, however long they take. */
+static void finish_bios_storm(void *unused)
+{
+	finish_bios_before(NR_BIOS - ARRAY_SIZE(steps) * BURST);
+}
+
 /* Interrupts that come in whenever the victim takes any, also on its way. */
 static int storm(void *unused)
 {
 	while (!kthread_should_stop()) {
-		smp_call_function_single(VICTIM, finish_bios, NULL, true);
+		smp_call_function_single(VICTIM, finish_bios_storm, NULL, true);
 		usleep_range(100, 200);
 	}
 	return 0;
@@ -345,6 +376,7 @@ static void bio_task_hotunplug(struct kunit *test)
 
 		KUNIT_ASSERT_EQ(test, ret, refused ? -EBUSY : 0);
 		KUNIT_ASSERT_GE(test, after - before, 5 * BURST);
+		KUNIT_ASSERT_FALSE(test, none_in_last);
 		KUNIT_ASSERT_FALSE_MSG(test, stuck,
 				       "round %d: the offline waits for bios that wait for it",
 				       round);
@@ -378,7 +410,7 @@ static void bio_task_test_exit(struct kunit *test)
 
 static struct kunit_case bio_task_cases[] = {
 	KUNIT_CASE(bio_task_context),
-	KUNIT_CASE(bio_task_fairness),
+	KUNIT_CASE_PARAM(bio_task_fairness, slow_gen_params),
 	KUNIT_CASE_SLOW(bio_task_hotunplug),
 	{}
 };
