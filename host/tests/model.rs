@@ -259,13 +259,13 @@ fn finds_a_missing_wake_up() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "each once, of a device the oldest first")]
 fn finds_a_torn_take() {
     check(Bug::TornTake, 2, 64);
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "exceeded maximum number of branches")]
 fn finds_a_torn_push() {
     check(Bug::TornPush, 2, 64);
 }
