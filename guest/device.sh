@@ -169,7 +169,37 @@ deferred_tests() {
 	echo 0 > /sys/block/nullb3/queue/nomerges
 }
 
+# workers_at_home: each worker may run on its own CPU, and there is one for each.
+workers_at_home() {
+	workers=0
+	for comm in /proc/[0-9]*/comm; do
+		read -r name < "$comm" || continue
+		case $name in bio_task/*) ;; *) continue ;; esac
+		workers=$((workers + 1))
+		grep -q "^Cpus_allowed_list:[[:space:]]*${name#bio_task/}$" "${comm%comm}status" || {
+			echo "# $name: $(grep Cpus_allowed_list "${comm%comm}status")"
+			return 1
+		}
+		worker=${comm%/comm}
+		worker=${worker#/proc/}
+	done 2> /dev/null
+	[ $workers = "$(grep -c '^processor' /proc/cpuinfo)" ]
+}
+
+# refuses_worker: a cgroup, whose limits would be everybody's who waits for a bio.
+refuses_worker() {
+	mkdir -p /mnt/cgroup
+	mount -t cgroup2 cgroup2 /mnt/cgroup || return 1
+	mkdir -p /mnt/cgroup/worker
+	! echo "$worker" > /mnt/cgroup/worker/cgroup.procs
+	refused=$?
+	umount /mnt/cgroup
+	return $refused
+}
+
 device_tests() {
+	check "device: a worker for each CPU, and there" workers_at_home
+	check "device: which no cgroup takes" refuses_worker 2> cgroup.log
 	quiet
 	nullb nullb3 64 completion_nsec=2000000 hw_queue_depth=64 blocksize=4096
 	nullb nullb4 64 completion_nsec=300000000 hw_queue_depth=64 blocksize=4096
