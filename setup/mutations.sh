@@ -27,6 +27,7 @@ mutation() {
 	mutation barrier-removed completion/batch.rs loom 's/^ *queue\.barrier();$//'
 	mutation wake-up-removed completion/batch.rs 'bio_task*' 's/^ *queue\.wake();$//'
 	mutation no-budget completion/backlog.rs 'bio_task*' 's/^pub const BUDGET: usize = 64;/pub const BUDGET: usize = usize::MAX;/'
+	mutation no-time-limit completion/worker.rs 'bio_task*' 's/^const JIFFIES: usize = 2;/const JIFFIES: usize = usize::MAX;/'
 	mutation bi-next-stale completion/backlog.rs 'bio_task*' 's/^ *queue\.set_next(oldest, None);$//'
 	mutation refused-taken-for-gone dropping/batch.rs 'dontcache_folios*' 's/if gone & (1 << at) == 0 {/if gone == 0 {/'
 	mutation reference-not-put dropping/batch.rs 'dontcache_folios*' 's/(folio\.pages() as c_uint)\.saturating_add(1)/folio.pages() as c_uint/'
