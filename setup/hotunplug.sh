@@ -4,8 +4,9 @@
 # C code must hang in it: that is how we know that the test can see it.
 #
 # usage: hotunplug.sh ENGINE; JUDGE=1 makes a failure of I/O that takes 10 x the median,
-# PARTS=nbd NBD_ROUNDS=300 looks for what is rare, CPUS=4 is one guest only, and QEMU=PATH
-# or QEMU_DIR=DIR is another QEMU (setup/qemu-new.sh gets one >= 10)
+# PARTS=nbd NBD_ROUNDS=300 looks for what is rare, CPUS=4 is one guest only, ICOUNT= uses all
+# CPUs for it, so that times say nothing, and QEMU=PATH or QEMU_DIR=DIR is another QEMU
+# (setup/qemu-new.sh gets one >= 10)
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -29,7 +30,7 @@ once() {
 	cp "$ROOT/guest/splats.awk" "$scratch/"
 	printf '%s\n' "ENGINE=${engine%-*}" "PARTS='$parts'" FIO_ROUNDS=10 CONTROL_ROUNDS=10 \
 		"NBD_ROUNDS=${NBD_ROUNDS:-100}" "JUDGE=${JUDGE:-}" > "$scratch/env"
-	CPUS=$cpus ICOUNT=3 NVME=max_ioqpairs=1,msix_qsize=1 "$ROOT/guest/qemu.sh" \
+	CPUS=$cpus ICOUNT=${ICOUNT-3} NVME=max_ioqpairs=1,msix_qsize=1 "$ROOT/guest/qemu.sh" \
 		"$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" \
 		$((1800 + 4 * ${NBD_ROUNDS:-0})) "$ROOT/guest/hotunplug.sh" \
 		kunit.enable=0 nbd.nbds_max=1 nvme_core.io_timeout=5 || rc=$?
