@@ -28,13 +28,13 @@
  * file that is opened with OPEN: none, dsync, sync, direct or append. "gone"
  * waits so long for the pages to be dropped. "flags" tries what may be passed to
  * preadv2() and pwritev2(), and prints a line for each. "meet" does the same as
- * "write" with a device that
- * takes longer than it needs to map the pages, to pin one of them for a direct
- * write of it to what follows them, or to write them once more, while they are
- * under writeback. "reread" writes, reads without a flag what is no longer under
- * writeback, and prints how many pages are cached after fsync(). "move" writes, moves the last quarter of the pages to the
- * other NUMA node of two while they wait for a slow device, and prints how
- * many moved, and how many of all are cached after fsync().
+ * "write" with a device that takes longer than it needs to map the pages, to pin
+ * one of them for a direct write of it to what follows them, or to write them
+ * once more, while they are under writeback. "reread" writes, reads without a
+ * flag what is no longer under writeback, and prints how many pages are cached
+ * after fsync(). "move" writes, moves the last quarter of the pages to the other
+ * NUMA node of two while they wait for a slow device, and prints how many moved,
+ * and how many of all are cached after fsync().
  */
 
 #define _GNU_SOURCE
