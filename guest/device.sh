@@ -188,11 +188,15 @@ workers_at_home() {
 
 # refuses_worker: a cgroup, whose limits would be everybody's who waits for a bio.
 refuses_worker() {
-	mkdir -p /mnt/cgroup
-	mount -t cgroup2 cgroup2 /mnt/cgroup || return 1
-	mkdir -p /mnt/cgroup/worker
-	! echo "$worker" > /mnt/cgroup/worker/cgroup.procs
+	[ -n "$worker" ] && mkdir -p /mnt/cgroup || return 1
+	mount -t cgroup2 cgroup2 /mnt/cgroup && mkdir /mnt/cgroup/worker || return 1
+	# One that takes others.
+	sleep 9 &
+	echo $! > /mnt/cgroup/worker/cgroup.procs && ! echo "$worker" > /mnt/cgroup/worker/cgroup.procs
 	refused=$?
+	kill $!
+	wait $!
+	rmdir /mnt/cgroup/worker
 	umount /mnt/cgroup
 	return $refused
 }

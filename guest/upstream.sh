@@ -112,7 +112,7 @@ asked_for() {
 # Pages that are moved while they wait for a slow disk.
 migrate() {
 	[ -e $tracing/trace ] || mount -t tracefs tracefs $tracing
-	nullb nullb1 128 completion_nsec=20000000 hw_queue_depth=1 max_sectors=256 blocksize=4096
+	nullb nullb1 128 completion_nsec=40000000 hw_queue_depth=1 max_sectors=256 blocksize=4096
 	# The last close of a block device would drop all.
 	exec 9< /dev/nullb1
 	check "migrate: one page is asked for before" is 1 asked_for

@@ -7,7 +7,6 @@
 #include <linux/dontcache.h>
 #include <linux/export.h>
 #include <linux/init.h>
-#include <linux/sysctl.h>
 #include <linux/workqueue.h>
 
 #define CREATE_TRACE_POINTS

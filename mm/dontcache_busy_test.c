@@ -276,9 +276,8 @@ static void folios_moved(struct kunit *test)
 	finish(test, BIO_IRQ);
 	for (tf = tst.folios; tf < &tst.folios[tst.nr_folios]; tf++) {
 		/* Who drops it may have a reference for a moment. */
-		do {
-			ret = move_folio(tf);
-		} while (ret == -EAGAIN && time_before(jiffies, end));
+		while ((ret = move_folio(tf)) == -EAGAIN && time_before(jiffies, end))
+			lru_add_drain_all();
 		KUNIT_EXPECT_EQ(test, ret, 0);
 		clear_refuses(tf);
 		tf->stays = !RUST;

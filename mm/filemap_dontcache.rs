@@ -43,15 +43,26 @@ pub unsafe extern "C" fn dontcache_write(
     unsafe { Mapping::from_raw(mapping) }.wrote(first, last, bytes, lazy, nowait);
 }
 
-/// Drops a folio whose writeback has ended, or that was read, see [`batch::end_writeback`].
+/// Drops a folio whose writeback has ended, or that was read; see [`batch::end_writeback`].
 ///
 /// # Safety
 ///
 /// Only called by `folio_end_dropbehind()` and `filemap_end_dropbehind_read()`, with a folio to which the caller has a reference.
 #[export]
-pub unsafe extern "C" fn dontcache_end_writeback(folio: *mut bindings::folio) {
+pub unsafe extern "C" fn dontcache_end_writeback(folio: *mut bindings::folio, again: bool) {
     // SAFETY: As promised by the caller.
-    unsafe { batch::end_writeback(NonNull::new_unchecked(folio)) };
+    unsafe { batch::end_writeback(NonNull::new_unchecked(folio), again) };
+}
+
+/// Follows a folio that waits to be tried again to where it is now, see [`retry::moved`].
+///
+/// # Safety
+///
+/// Only called by `folio_migrate_flags()`, whose caller has a reference to each.
+#[export]
+pub unsafe extern "C" fn dontcache_moved(to: *mut bindings::folio, from: *mut bindings::folio) {
+    // SAFETY: As promised by the caller.
+    unsafe { retry::moved(NonNull::new_unchecked(to), NonNull::new_unchecked(from)) };
 }
 
 /// Drops the folios that a task has collected.

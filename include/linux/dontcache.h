@@ -37,7 +37,8 @@ struct dontcache_batch {
 /* mm/filemap_dontcache.rs, called by mm/filemap.c, mm/dontcache.c and below. */
 void dontcache_write(struct address_space *mapping, loff_t first, loff_t last,
 		     ssize_t bytes, bool lazy, bool nowait);
-void dontcache_end_writeback(struct folio *folio);
+void dontcache_end_writeback(struct folio *folio, bool again);
+void dontcache_moved(struct folio *to, struct folio *from);
 void dontcache_drop_batch(struct dontcache_batch *batch);
 void dontcache_retry_work(struct work_struct *work);
 int dontcache_policy_handler(const struct ctl_table *table, int write,

@@ -38,15 +38,23 @@ const _: () = assert!(FOLIOS <= usize::BITS as usize);
 /// Drops a folio whose writeback has ended: at once, together with others if the task collects
 /// them, or a little later where locks cannot be taken.
 ///
-/// Context: any but NMI. Does not sleep.
+/// One that was read (`again` is not set) is tried now or not at all: of readers side by side all
+/// but one would find it locked, and it gone when they come back.
+///
+/// Context: any but NMI, a task if `again` is not set. Does not sleep.
 ///
 /// # Safety
 ///
 /// The caller has a reference to `folio`.
 #[inline]
-pub unsafe fn end_writeback(folio: NonNull<bindings::folio>) {
+pub unsafe fn end_writeback(folio: NonNull<bindings::folio>, again: bool) {
     // SAFETY: As promised by the caller.
     let folio = unsafe { Folio::from_raw(folio) };
+
+    if !again {
+        fails(folio);
+        return;
+    }
 
     // SAFETY: Always safe to call.
     if !unsafe { bindings::in_task() } {

@@ -88,6 +88,13 @@ pub fn remember<S: Slot>(slots: &[S], retry: Retry) -> bool {
     })
 }
 
+/// Whether the folio at that page frame is in one of `slots`.
+pub fn is_remembered<S: Slot>(slots: &[S], pfn: usize) -> bool {
+    slots
+        .iter()
+        .any(|slot| Retry::from_word(slot.word()).is_some_and(|retry| retry.pfn == pfn))
+}
+
 /// What became of the folios that were tried again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Outcome {
@@ -208,6 +215,8 @@ mod tests {
                 assert!(remember(&slots, Retry { pfn, tries }));
             }
         }
+        assert!(is_remembered(&slots, 5) && is_remembered(&slots, 9));
+        assert!(!is_remembered(&slots, 0) && !is_remembered(&slots, 7));
         assert_eq!(taken(&slots), (2, 5 + 9, 2 + 2));
     }
 

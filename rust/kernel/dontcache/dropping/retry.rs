@@ -76,6 +76,23 @@ pub(super) fn later(folio: Folio<'_>) {
     }
 }
 
+/// Sees to it that a folio is tried again which waited for that at `from`, and has moved to `to`.
+///
+/// Context: any but NMI.
+///
+/// # Safety
+///
+/// The caller has a reference to each.
+#[cold]
+pub unsafe fn moved(to: NonNull<bindings::folio>, from: NonNull<bindings::folio>) {
+    // SAFETY: As promised by the caller.
+    let (to, from) = unsafe { (Folio::from_raw(to), Folio::from_raw(from)) };
+
+    if retries::is_remembered(&SLOTS, from.pfn()) {
+        later(to);
+    }
+}
+
 /// Tries all folios again that wait for that.
 ///
 /// Context: a work item, one at a time. Sleeps for as long as others hold spinlocks, no longer: who
@@ -103,15 +120,19 @@ pub fn run() {
     }
 }
 
-/// Whether some CPUs are to be left alone, as by `nohz_full=`.
+/// Whether some CPUs are to be left alone, as by `nohz_full=`, or once were, in a cpuset.
+#[cfg(CONFIG_CPU_ISOLATION)]
 fn isolated() -> bool {
     // SAFETY: Always safe to call.
-    #[cfg(CONFIG_CPU_ISOLATION)]
-    return unsafe {
+    unsafe {
         bindings::housekeeping_enabled(bindings::hk_type_HK_TYPE_DOMAIN)
             || bindings::housekeeping_enabled(bindings::hk_type_HK_TYPE_KERNEL_NOISE)
-    };
-    #[cfg(not(CONFIG_CPU_ISOLATION))]
+    }
+}
+
+/// Whether some CPUs are to be left alone.
+#[cfg(not(CONFIG_CPU_ISOLATION))]
+fn isolated() -> bool {
     false
 }
 
