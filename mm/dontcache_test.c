@@ -185,6 +185,8 @@ static void folios_unlisted(struct kunit *test)
 {
 	int i;
 
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		kunit_skip(test, "its interrupts are threads, which drop at once");
 	add_inode(test, 0, &test_aops);
 	for (i = 0; i < 3; i++) {
 		struct test_folio *tf = add_folio(test, tst.inodes[0], 0);
