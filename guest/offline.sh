@@ -8,8 +8,8 @@
 
 memory=/sys/devices/system/memory
 
-# Four pages wait in a CPU's LRU batch when their writeback ends, which makes them a retry's.
-# An offline drains these batches as well.
+# Small files, whose pages wait in a CPU's LRU batch, and a large one that is written again while
+# it is under writeback. How many need another try is printed: a worker drops most at once.
 write_till_stopped() {
 	nr=0
 	until [ -e stop ]; do
@@ -61,7 +61,6 @@ offline_tests() {
 	echo "# $offlines offlines, $refused refused, $(($(stat pgmigrate_success) - moved)) pages moved," \
 		"$(($(stat dontcache_retry) - retry)) retries, $(($(stat dontcache_missed) - missed)) given up"
 	check "offline: memory went away" test $offlines -ge 5
-	check "offline: with retries meanwhile" test "$(stat dontcache_retry)" -gt "$retry"
 	sync
 	check "offline: all is dropped" all_gone
 	for file in /mnt/fs/*-large; do
