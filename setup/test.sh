@@ -69,7 +69,7 @@ run() {
 		# A runner that died counts as one failure, or it would count as none.
 		[ "$failed" -gt "$before" ] || failed=$((failed + 1))
 		grep -E -A 3 '^not ok|^error|FAILED|panicked' "$log" | head -n 40 || true
-		tail -n 5 "$log"
+		tail -n 15 "$log"
 		echo "    failed with status $rc; next: read $log"
 	fi
 	echo "    $(($(date +%s) - start)) s"

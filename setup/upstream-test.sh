@@ -10,6 +10,8 @@
 . "$ROOT/setup/toolchain.sh"
 . "$ROOT/setup/result.sh"
 . "$ROOT/setup/series.sh"
+QEMU=$("$ROOT/setup/qemu.sh")
+export QEMU
 
 up=$BUILD/upstream
 tree=$up/linux
