@@ -57,7 +57,7 @@ const JIFFIES: usize = 2;
 /// - `newest` is null or the newest of a chain through `bi_next`, and only accessed atomically.
 /// - Every bio of the chain is finished, has a `bi_end_io`, and belongs to the batch.
 /// - `task` and `cpu` do not change from before the CPU comes up for the first time. `task` is the
-///   worker then, a thread that never ends.
+///   worker then, a thread that never ends, and there is a reference to it.
 #[repr(transparent)]
 pub struct Batch(Opaque<bindings::bio_task_batch>);
 
@@ -167,9 +167,13 @@ impl Batch {
             // SAFETY: The thread has not run, so it stops without having called its function.
             unsafe { bindings::kthread_stop(task) };
         })?;
-        // INVARIANT: It is this batch's worker, and never ends.
+        // A callback that oopses ends it after all: bios wait for ever then, but nobody may wake
+        // what is no task any more.
+        //
+        // INVARIANT: It is this batch's worker, never ends, and the reference is never put.
         // SAFETY: As above.
         unsafe {
+            bindings::get_task_struct(task);
             (*this).task = task;
             bindings::wake_up_process(task);
         }
@@ -272,7 +276,7 @@ unsafe impl Queue for Bios<'_> {
 
     #[inline]
     fn wake(&self) {
-        // SAFETY: The CPU is or was up, so the worker is there, and never ends.
+        // SAFETY: The CPU is or was up, so the worker is there, and there is a reference to it.
         unsafe { bindings::wake_up_process((*self.0 .0.get()).task) };
     }
 
