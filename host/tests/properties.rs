@@ -190,10 +190,6 @@ proptest! {
             fn replace(&self, old: usize, new: usize) -> bool {
                 self.0.get() == old && self.0.replace(new) == old
             }
-
-            fn free(&self) -> usize {
-                self.0.take()
-            }
         }
 
         let slots: Vec<_> = (0..room).map(|_| Word(Cell::new(0))).collect();

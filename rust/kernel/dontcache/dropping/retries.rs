@@ -25,9 +25,6 @@ pub trait Slot {
 
     /// Writes `new` if `old` is there; says whether it did. Fully ordered if it did.
     fn replace(&self, old: usize, new: usize) -> bool;
-
-    /// Writes 0 and returns what was there. Fully ordered.
-    fn free(&self) -> usize;
 }
 
 /// A folio to be tried again.
@@ -40,7 +37,10 @@ pub struct Retry {
 }
 
 impl Retry {
-    const BITS: u32 = 3;
+    /// For the number of tries, and [`Self::UNDER_WAY`].
+    const BITS: u32 = 4;
+    /// Of a word whose folio is being tried: it is remembered still, for who asks or moves it.
+    const UNDER_WAY: usize = 1 << 3;
 
     fn to_word(self) -> Option<usize> {
         let word = self.pfn.checked_mul(1 << Self::BITS)?;
@@ -53,7 +53,7 @@ impl Retry {
     fn from_word(word: usize) -> Option<Self> {
         (word != 0).then_some(Self {
             pfn: word >> Self::BITS,
-            tries: word & ((1 << Self::BITS) - 1),
+            tries: word & (Self::UNDER_WAY - 1),
         })
     }
 }
@@ -71,7 +71,7 @@ fn start(pfn: usize, slots: usize) -> Option<usize> {
 /// have are taken.
 ///
 /// One that is remembered is not remembered twice, or who writes the same pages over and over would
-/// leave others no room. It starts anew.
+/// leave others no room. It starts anew, also while it is being tried.
 pub fn remember<S: Slot>(slots: &[S], retry: Retry) -> bool {
     let Some((word, start)) = retry.to_word().zip(start(retry.pfn, slots.len())) else {
         return false;
@@ -100,20 +100,25 @@ pub fn is_remembered<S: Slot>(slots: &[S], pfn: usize) -> bool {
 pub struct Outcome {
     /// How many are to be tried once more.
     pub waiting: usize,
-    /// How many are not: they have been tried enough, or there was no room.
+    /// How many are not: they have been tried enough.
     pub missed: usize,
 }
 
 /// Hands the folios in `slots`, each once, to `fails`, which tells that one is to be tried again.
+///
+/// One that is remembered anew meanwhile stays so: who did that comes back for it.
 pub fn retry<S: Slot>(slots: &[S], mut fails: impl FnMut(Retry) -> bool) -> Outcome {
     let mut outcome = Outcome::default();
 
-    for (at, slot) in slots.iter().enumerate() {
-        let Some(retry) = Retry::from_word(slot.free()) else {
+    for slot in slots {
+        let word = slot.word();
+        let under_way = word | Retry::UNDER_WAY;
+        let Some(retry) = Retry::from_word(word).filter(|_| slot.replace(word, under_way)) else {
             continue;
         };
 
         if !fails(retry) {
+            slot.replace(under_way, 0);
             continue;
         }
 
@@ -121,14 +126,12 @@ pub fn retry<S: Slot>(slots: &[S], mut fails: impl FnMut(Retry) -> bool) -> Outc
             tries: retry.tries.saturating_add(1),
             ..retry
         };
+        let word = next.to_word();
 
-        // Not into one that comes later, from which it would be tried at once.
-        let mut before = slots.iter().take(at + 1).rev().take(PROBES);
-
-        if next
-            .to_word()
-            .is_some_and(|word| before.any(|slot| slot.word() == 0 && slot.replace(0, word)))
-        {
+        if !slot.replace(under_way, word.unwrap_or(0)) {
+            continue;
+        }
+        if word.is_some() {
             outcome.waiting = outcome.waiting.saturating_add(1);
         } else {
             outcome.missed = outcome.missed.saturating_add(1);
@@ -156,13 +159,12 @@ mod tests {
         }
 
         fn replace(&self, old: usize, new: usize) -> bool {
-            assert!(new != 0);
-            assert_eq!(self.0.replace(new), old);
-            true
-        }
+            let same = self.0.get() == old;
 
-        fn free(&self) -> usize {
-            self.0.take()
+            if same {
+                self.0.set(new);
+            }
+            same
         }
     }
 
@@ -273,7 +275,7 @@ mod tests {
     #[test]
     fn first_page_frame_and_largest_are_kept_apart_from_nothing() {
         let slots = slots();
-        let most = usize::MAX >> 3;
+        let most = usize::MAX >> 4;
 
         assert!(remember(&slots, Retry { pfn: 0, tries: 1 }));
         assert_eq!(taken(&slots), (1, 0, 1));
@@ -318,28 +320,38 @@ mod tests {
     }
 
     #[test]
-    fn slot_that_was_taken_meanwhile_is_made_up_for_by_one_before() {
-        //   taken before, waiting, missed
-        let cases = [(0usize, 1usize, 0usize), (1, 1, 0), (2, 0, 1)];
-
-        for (before, waiting, missed) in cases {
+    fn folio_is_remembered_while_it_is_tried() {
+        for fails in [false, true] {
             let slots = slots();
-            let mut nr = 0;
+            let one = starting_at(2, 0);
 
-            assert!(remember(&slots, starting_at(2, 0)));
-            let outcome = retry(&slots, |_| {
-                nr += 1;
-                assert!(remember(&slots, starting_at(2, 1)));
-                for at in 0..before {
-                    assert!(remember(&slots, starting_at(at, 0)));
-                }
-                true
+            assert!(remember(&slots, one));
+            // Nobody asks for it meanwhile, and then nobody comes back for it.
+            let outcome = retry(&slots, |retry| {
+                assert_eq!(retry, one);
+                assert!(is_remembered(&slots, one.pfn));
+                fails
             });
 
-            assert_eq!(nr, 1);
-            assert_eq!(outcome, Outcome { waiting, missed });
-            // Those that were remembered meanwhile have not been tried.
-            assert_eq!(taken(&slots).0, 1 + before + waiting);
+            assert_eq!(outcome.waiting, usize::from(fails));
+            assert_eq!(taken(&slots).0, outcome.waiting);
+        }
+    }
+
+    #[test]
+    fn folio_that_is_remembered_while_it_is_tried_starts_anew() {
+        for (tries, fails) in [(1, false), (1, true), (TRIES, false), (TRIES, true)] {
+            let slots = slots();
+            let one = starting_at(2, 0);
+
+            assert!(remember(&slots, Retry { tries, ..one }));
+            let outcome = retry(&slots, |_| {
+                assert!(remember(&slots, one));
+                fails
+            });
+
+            assert_eq!(outcome, Outcome::default());
+            assert_eq!(taken(&slots), (1, one.pfn, 1));
             assert_eq!(taken(&slots).0, 0);
         }
     }

@@ -40,13 +40,6 @@ impl Slot for Atomic<usize> {
     fn replace(&self, old: usize, new: usize) -> bool {
         self.cmpxchg(old, new, Full).is_ok()
     }
-
-    fn free(&self) -> usize {
-        if self.load(Relaxed) == 0 {
-            return 0;
-        }
-        self.xchg(0, Full)
-    }
 }
 
 /// Sees to it that `folio` is tried again, or leaves it if there are too many.
