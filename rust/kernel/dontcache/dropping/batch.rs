@@ -127,50 +127,63 @@ pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
 ///
 /// They are valid, and there is a reference to each, which goes over.
 unsafe fn drop_folios(batch: &mut bindings::folio_batch, nr: usize) {
-    let mut locked = [const { None }; FOLIOS];
+    let mut folios = batch.folios;
+    let folios = folios.get_mut(..nr).unwrap_or_default();
+    // SAFETY: The batch owned a reference to each, which `drop_group()` gets.
+    let mapping_of = |folio: &*mut bindings::folio| unsafe {
+        Folio::from_raw(NonNull::new_unchecked(*folio)).mapping_key()
+    };
 
-    for (&folio, locked) in batch.folios.iter().take(nr).zip(&mut locked) {
-        // SAFETY: The batch owned a reference to it, which is put below or by `drop_group()`.
-        let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
-
-        *locked = to_drop(folio).unwrap_or_else(|fails| {
-            if fails {
-                retry::later(folio);
-            }
-            // SAFETY: The reference is ours.
-            unsafe { bindings::folio_put(folio.as_ptr()) };
-            None
-        });
+    // Truncation may change a key meanwhile: then a group is smaller, or not all of one mapping.
+    sort_by_key(folios, mapping_of);
+    for group in folios.chunk_by(|a, b| mapping_of(a) == mapping_of(b)) {
+        // SAFETY: As above.
+        unsafe { drop_group(group, batch) };
     }
-
-    // Those of one mapping together; those that are none come first.
-    let some = locked.get_mut(..nr).unwrap_or_default();
-
-    sort_by_key(some, mapping_of);
-    for group in some.chunk_by_mut(|a, b| mapping_of(a) == mapping_of(b)) {
-        drop_group(group, batch);
-    }
-    // All were taken. To look whether each was costs as much as to take it.
-    core::mem::forget(locked);
 }
 
-/// A key for a folio that equals that of others of its mapping; 0 for no folio.
-fn mapping_of(folio: &Option<Locked<'_>>) -> usize {
-    folio
-        .as_ref()
-        .and_then(Locked::mapping)
-        .map_or(0, |mapping| mapping.addr().get())
-}
-
-/// Drops folios of one mapping, to each of which there is a reference, which goes over.
+/// Drops folios of one mapping, as far as they still are.
 ///
+/// Only theirs are the locks that are held: who waits for one of them waits for no other inode's.
 /// They are freed by way of `freed`, which is empty.
-fn drop_group(group: &mut [Option<Locked<'_>>], freed: &mut bindings::folio_batch) {
-    let gone = remove(group);
+///
+/// # Safety
+///
+/// They are valid, and there is a reference to each, which goes over.
+unsafe fn drop_group(group: &[*mut bindings::folio], freed: &mut bindings::folio_batch) {
+    let mut locks = [const { None }; FOLIOS];
     let mut refs = [0; FOLIOS];
     let mut pages = 0usize;
+    let mut mapping = None;
+    let mut nr = 0;
 
-    for (at, locked) in group.iter_mut().enumerate() {
+    for &folio in group {
+        // SAFETY: There is a reference, which is put here or below.
+        let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
+        let fails = match to_drop(folio) {
+            Ok(Some(lock)) if mapping.is_none() || mapping == lock.mapping() => {
+                mapping = lock.mapping();
+                if let Some(locked) = locks.get_mut(nr) {
+                    *locked = Some(lock);
+                }
+                nr = nr.saturating_add(1);
+                continue;
+            }
+            Ok(_) => true,
+            Err(fails) => fails,
+        };
+
+        if fails {
+            retry::later(folio);
+        }
+        // SAFETY: The reference is ours.
+        unsafe { bindings::folio_put(folio.as_ptr()) };
+    }
+
+    let locked = locks.get_mut(..nr).unwrap_or_default();
+    let gone = remove(locked);
+
+    for (at, locked) in locked.iter_mut().enumerate() {
         let Some(locked) = locked.take() else {
             continue;
         };
@@ -198,6 +211,8 @@ fn drop_group(group: &mut [Option<Locked<'_>>], freed: &mut bindings::folio_batc
         // SAFETY: These references were the page cache's, and our own.
         unsafe { bindings::folios_put_refs(freed, refs.as_mut_ptr()) };
     }
+    // All were taken. To look whether each was costs as much as to take it.
+    core::mem::forget(locks);
 }
 
 /// Tries to drop a folio; returns whether it is to be tried again.

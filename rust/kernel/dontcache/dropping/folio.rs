@@ -133,6 +133,12 @@ impl<'a> Folio<'a> {
         (verdict::decide(state), locked)
     }
 
+    /// A number that equals those of others of its mapping, for now.
+    #[inline]
+    pub fn mapping_key(self) -> usize {
+        self.mapping().map_or(0, |mapping| mapping.addr().get())
+    }
+
     /// The mapping. It lives as long as the folio is locked and in the page cache.
     #[inline]
     fn mapping(self) -> Option<NonNull<bindings::address_space>> {
