@@ -68,6 +68,18 @@ meet_tests() {
 	exec 9<&-
 }
 
+# A device that is done before submission returns, as a RAM disk: the writer has the folio's lock
+# then, and in these writes more folios than can be tried again.
+done_at_once() {
+	exec 9< /dev/ram0
+	set_policy flush
+	retry=$(stat dontcache_retry)
+	check "at once: all is dropped" put_and_gone $DONTCACHE none /dev/ram0 33554432 4096
+	retry=$(($(stat dontcache_retry) - retry))
+	check "at once: and not by trying again ($retry)" test $retry -le 64
+	exec 9<&-
+}
+
 # 1024 pages are dirtied again while they are under writeback. The next writeback brings them
 # back: they need no other try, and there is no place for so many.
 many_dirtied_again() {
@@ -138,6 +150,7 @@ dropping_tests() {
 	exec 9<&-
 	umount /mnt/fs
 	meet_tests
+	done_at_once
 	many_dirtied_again
 }
 
