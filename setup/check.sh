@@ -8,7 +8,7 @@
 
 # Logic in C is a fault: lines that patches/*.patch change in the C of the kernel's core, and
 # lines of C of our own, tests left out.
-MAX_PATCH_LINES=150
+MAX_PATCH_LINES=160
 MAX_C_LINES=250
 
 passed=0
