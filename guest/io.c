@@ -694,19 +694,23 @@ static long move_to_other_node(char *map, size_t len)
 {
 	size_t page = sysconf(_SC_PAGESIZE), nr = len / page, i;
 	void **pages = calloc(nr, sizeof(*pages));
-	int *nodes = calloc(nr, sizeof(*nodes)), *now = calloc(nr, sizeof(*now));
+	int *nodes = calloc(nr, sizeof(*nodes)), *now = malloc(nr * sizeof(*now));
 	long moved = 0;
 
 	if (!pages || !nodes || !now || madvise(map, len, MADV_POPULATE_READ))
 		return -1;
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr; i++) {
 		pages[i] = map + i * page;
+		now[i] = -1;
+	}
 	if (syscall(SYS_move_pages, 0, nr, pages, NULL, nodes, 0))
 		return -1;
 	for (i = 0; i < nr; i++)
 		nodes[i] = !nodes[i];
-	if (syscall(SYS_move_pages, 0, nr, pages, nodes, now, MPOL_MF_MOVE) < 0)
-		return -1;
+	/* One that cannot be moved keeps the rest of its call from being moved. */
+	for (i = 0; i < nr; i += 64)
+		if (syscall(SYS_move_pages, 0, 64, pages + i, nodes + i, now + i, MPOL_MF_MOVE) < 0)
+			return -1;
 	for (i = 0; i < nr; i++)
 		moved += now[i] == nodes[i];
 	free(pages);
@@ -718,7 +722,7 @@ static long move_to_other_node(char *map, size_t len)
 static int move(char **arg)
 {
 	int flags = strtol(arg[0], NULL, 0), fd = open(arg[1], O_RDWR | O_CREAT, 0644);
-	size_t len = strtoull(arg[2], NULL, 0), part = len / 4;
+	size_t len = strtoull(arg[2], NULL, 0), part = len / 4, page = sysconf(_SC_PAGESIZE), at;
 	struct iovec iov = { malloc(len), len };
 	char *map;
 	long moved, before;
@@ -726,8 +730,13 @@ static int move(char **arg)
 	if (fd < 0 || !iov.iov_base)
 		return fail("setup");
 	fill(iov.iov_base, 0, len);
-	if (pwritev2(fd, &iov, 1, 0, flags) != (ssize_t)len)
-		return fail("write");
+	/* Page by page, or folios are large. */
+	for (at = 0; at < len; at += page) {
+		struct iovec one = { (char *)iov.iov_base + at, page };
+
+		if (pwritev2(fd, &one, 1, at, flags) != (ssize_t)page)
+			return fail("write");
+	}
 	before = cached(fd, len - part, part);
 	map = mmap(NULL, part, PROT_READ, MAP_SHARED, fd, len - part);
 	if (map == MAP_FAILED)
