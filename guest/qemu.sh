@@ -18,12 +18,7 @@ prepare "${@:1:4}"
 shift 4
 
 . "$ROOT/setup/toolchain.sh"
-qemu=${QEMU:-${QEMU_DIR:+$QEMU_DIR/qemu-system-x86_64}}
-if [ -n "$qemu" ]; then
-	[ -x "$qemu" ] || die "no QEMU $qemu" "setup/qemu-new.sh gets one, and prints its path"
-else
-	need_tools qemu-system-x86_64=qemu-system-x86
-fi
+qemu=$("$ROOT/setup/qemu.sh")
 venv=$("$ROOT/setup/venv.sh")
 truncate -s 512M "$scratch/disk"
 cat > "$scratch/start" <<-'EOS'
@@ -46,7 +41,7 @@ for arg in "$@" null_blk.nr_devices=0 panic=-1; do
 done
 rc=0
 PATH=$venv/bin:$PATH timeout -k 5 "$seconds" "$venv/bin/vng" --disable-kvm --disable-microvm --force-9p \
-	--cpus "${CPUS:-4}" --memory "${MEMORY:-1G}" --rwdir "$scratch" ${qemu:+--qemu "$qemu"} "${args[@]}" \
+	--cpus "${CPUS:-4}" --memory "${MEMORY:-1G}" --rwdir "$scratch" --qemu "$qemu" "${args[@]}" \
 	--qemu-opts="-drive file=$scratch/disk,format=raw,cache=unsafe,if=none,id=nvm -device nvme,serial=dontcache,drive=nvm${NVME:+,$NVME}${ICOUNT:+ -icount shift=$ICOUNT,sleep=on}" \
 	--verbose --run "$kernel" -- sh "$scratch/start" > "$scratch/console" 2>&1 < /dev/null || rc=$?
 rm -f "$scratch/disk"

@@ -45,11 +45,7 @@ fio=$("$ROOT/setup/fio.sh")
 [ "$engine" != rust-kasan ] || export MEMORY=${MEMORY:-2G}
 # Emulation of a kernel that checks its locks takes its time.
 case $arch in
-x86)
-	seconds=2400
-	QEMU=$("$ROOT/setup/qemu.sh")
-	export QEMU
-	;;
+x86) seconds=2400 ;;
 *) seconds=900 ;;
 esac
 parts=${PARTS:-}

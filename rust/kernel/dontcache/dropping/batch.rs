@@ -71,24 +71,23 @@ pub unsafe fn end_writeback(folio: NonNull<bindings::folio>, again: bool) {
     }
 }
 
-/// Adds a folio to a batch; drops all of them if they are enough.
+/// Adds a folio to a batch, whose folios are dropped before that if they are enough: this one may be
+/// locked until the caller is done, by a driver that completes what is being submitted.
 ///
 /// # Safety
 ///
 /// The first `nr` folios of the batch are valid, and it owns a reference to each.
 unsafe fn add(batch: &mut bindings::dontcache_batch, folio: Folio<'_>) {
-    let nr = usize::from(batch.folios.nr);
-
-    if let Some(at) = batch.folios.folios.get_mut(nr) {
+    if usize::from(batch.folios.nr) >= FOLIOS || batch.pages >= PAGES {
+        // SAFETY: As promised by the caller.
+        unsafe { drop_batch(batch) };
+    }
+    if let Some(at) = batch.folios.folios.get_mut(usize::from(batch.folios.nr)) {
         *at = folio.as_ptr();
         batch.folios.nr = batch.folios.nr.saturating_add(1);
         batch.pages = batch.pages.saturating_add(folio.pages());
         // SAFETY: The folio is valid.
         unsafe { bindings::folio_get(folio.as_ptr()) };
-    }
-    if nr.saturating_add(1) >= FOLIOS || batch.pages >= PAGES {
-        // SAFETY: As promised by the caller.
-        unsafe { drop_batch(batch) };
     }
 }
 
@@ -218,19 +217,29 @@ unsafe fn drop_group(group: &[*mut bindings::folio], freed: &mut bindings::folio
 /// Tries to drop a folio; returns whether it is to be tried again.
 #[inline]
 pub fn fails(folio: Folio<'_>) -> bool {
+    fails_then(folio, |_| ())
+}
+
+/// Tries to drop a folio; gives it to `refused`, locked still, if its filesystem does not release it
+/// or somebody dirtied it just now.
+#[inline]
+pub(super) fn fails_then(folio: Folio<'_>, refused: impl FnOnce(&Locked<'_>)) -> bool {
     let locked = match to_drop(folio) {
         Ok(locked) => locked,
         Err(fails) => return fails,
     };
     let mut group = [locked];
-    let fails = remove(&mut group) == 0;
 
-    if !fails {
-        count(bindings::vm_event_item_DONTCACHE_DROP, folio.pages());
-        // SAFETY: These references were the page cache's. Somebody else has one.
-        unsafe { bindings::folio_put_refs(folio.as_ptr(), folio.pages() as c_int) };
+    if remove(&mut group) == 0 {
+        if let [Some(locked)] = &group {
+            refused(locked);
+        }
+        return true;
     }
-    fails
+    count(bindings::vm_event_item_DONTCACHE_DROP, folio.pages());
+    // SAFETY: These references were the page cache's. Somebody else has one.
+    unsafe { bindings::folio_put_refs(folio.as_ptr(), folio.pages() as c_int) };
+    false
 }
 
 /// Locks a folio that can be dropped, or says whether it is to be tried again.

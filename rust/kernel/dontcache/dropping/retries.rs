@@ -71,7 +71,8 @@ fn start(pfn: usize, slots: usize) -> Option<usize> {
 /// have are taken.
 ///
 /// One that is remembered is not remembered twice, or who writes the same pages over and over would
-/// leave others no room. It starts anew, also while it is being tried.
+/// leave others no room. It starts anew, also while it is being tried. Twice is it only if a slot
+/// before its own came free.
 pub fn remember<S: Slot>(slots: &[S], retry: Retry) -> bool {
     let Some((word, start)) = retry.to_word().zip(start(retry.pfn, slots.len())) else {
         return false;

@@ -10,8 +10,7 @@ use super::{
         Retry,
         Slot,
         TRIES, //
-    },
-    verdict::Verdict, //
+    }, //
 };
 use crate::{
     alloc::flags::GFP_NOWAIT,
@@ -210,21 +209,15 @@ fn try_again(folio: Folio<'_>, tries: usize, unlisted: &mut bool) -> bool {
         *unlisted |= (2..TRIES).contains(&tries);
         return true;
     }
-    if !batch::fails(folio) {
-        return false;
+    if tries < TRIES {
+        return batch::fails(folio);
     }
-    if tries == TRIES {
-        // Nobody comes back for it: from here on it is as if written by an ordinary write. Not if
-        // it is under writeback again by now, whose end is another first try. Nor if it cannot be
-        // locked, but then somebody uses it, who may find it by a lookup that clears the mark.
-        match folio.examine() {
-            (Verdict::Drop | Verdict::Mapped | Verdict::Pinned, Some(locked))
-                if !locked.is_to_be_committed() =>
-            {
-                locked.keep()
-            }
-            _ => (),
+    // Nobody comes back for it: from here on it is as if written by an ordinary write. Not if it
+    // cannot be locked, but then somebody uses it, who may find it by a lookup that clears the mark.
+    // It is locked throughout: what ended another writeback meanwhile has seen this try.
+    batch::fails_then(folio, |locked| {
+        if !locked.is_to_be_committed() {
+            locked.keep();
         }
-    }
-    true
+    })
 }
