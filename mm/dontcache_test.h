@@ -343,11 +343,11 @@ static bool check(struct kunit *test, unsigned long timeout, const char *when)
 	int looks = jiffies_to_msecs(timeout);
 	struct test_folio *tf;
 
-	while (first_wrong() && (looks > 0 || time_before(jiffies, end))) {
+	/* Not looked at once more: one that is tried again just then is locked. */
+	while ((tf = first_wrong()) && (looks > 0 || time_before(jiffies, end))) {
 		usleep_range(100, 200);
 		looks--;
 	}
-	tf = first_wrong();
 	if (tf)
 		KUNIT_FAIL(test, "%s (%s): folio %d of %d %s, %d references", when,
 			   context_names[tst.context], (int)(tf - tst.folios),
