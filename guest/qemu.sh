@@ -9,8 +9,8 @@
 # The same contract as that of uml.sh; CPUS and MEMORY (default 4, 1G) too, NVME
 # (more properties of QEMU's NVMe device), and ICOUNT: an instruction takes
 # 2^ICOUNT ns, and a machine that has other things to do shows little in times.
-# QEMU=PATH, or QEMU_DIR=DIR with a qemu-system-x86_64, is another one than the
-# machine's own; setup/qemu-new.sh gets one.
+# QEMU=PATH, or QEMU_DIR=DIR with a qemu-system-x86_64, is another one than that
+# of setup/qemu.sh.
 
 . "$(dirname "${BASH_SOURCE[0]}")/guest.sh"
 

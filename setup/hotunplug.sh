@@ -5,8 +5,8 @@
 #
 # usage: hotunplug.sh ENGINE; JUDGE=1 makes a failure of I/O that takes 10 x the median,
 # PARTS=nbd NBD_ROUNDS=300 looks for what is rare, CPUS=4 is one guest only, ICOUNT= uses all
-# CPUs for it, so that times say nothing, and QEMU=PATH or QEMU_DIR=DIR is another QEMU
-# (setup/qemu-new.sh gets one >= 10)
+# CPUs for it, so that times say nothing, and QEMU=PATH or QEMU_DIR=DIR is another QEMU than
+# that of setup/qemu.sh
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -82,6 +82,9 @@ judge() {
 	fi
 }
 
+# Found once: two that begin at the same time would both download it.
+QEMU=$("$ROOT/setup/qemu.sh")
+export QEMU
 # One after the other they would leave a CPU of this machine idle: a guest that
 # counts instructions runs on one.
 guests=()
