@@ -47,7 +47,7 @@ put_and_gone() {
 # Pages that cannot be dropped when their writeback ends. The device is slow
 # enough that something happens to them before that.
 meet_tests() {
-	nullb nullb1 16 completion_nsec=300000000 hw_queue_depth=64 blocksize=4096
+	nullb nullb1 16 completion_nsec=600000000 hw_queue_depth=64 blocksize=4096
 	exec 9< /dev/nullb1
 	mapped=$(stat dontcache_mapped)
 	# The first page is found by a fault, which takes its mark; it maps 15 more.
@@ -125,12 +125,13 @@ new_file() {
 	is ok io put $LAZY none "$1" 0 $len 4096 && gone_soon "$1" $len
 }
 
-# folios_a_lock NAME: at least 16 of those of the trace were dropped together.
+# folios_a_lock NAME: at least 16 of those of the trace were dropped together. Less is asked
+# of a sanitizer's kernel: a run of the worker ends by time as well, and cuts a batch short there.
 folios_a_lock() {
 	folios=$(traced_sum dontcache_drop folios)
 	locks=$(traced_lines dontcache_drop)
 	echo "# $1: $folios folios, $locks locks"
-	[ "$locks" -gt 0 ] && [ "$folios" -ge $((16 * locks)) ]
+	[ "$locks" -gt 0 ] && [ "$folios" -ge $((${FOLIOS_A_LOCK:-16} * locks)) ]
 }
 
 dropping_tests() {
@@ -141,11 +142,11 @@ dropping_tests() {
 		drop=$(stat dontcache_drop)
 		check "drop: $fs, a new file is gone within a second" trace_while new_file $file
 		check "drop: $fs, by us" test $(($(stat dontcache_drop) - drop)) = $pages
-		check "drop: $fs, at least 16 folios a lock" folios_a_lock "$fs, new file"
+		check "drop: $fs, at least ${FOLIOS_A_LOCK:-16} folios a lock" folios_a_lock "$fs, new file"
 		drop_caches
 		check "drop: $fs, an overwrite is gone within a second" \
 			trace_while put_and_gone $LAZY none $file $len 4096
-		check "drop: $fs, at least 16 folios a lock in it" folios_a_lock "$fs, overwrite"
+		check "drop: $fs, at least ${FOLIOS_A_LOCK:-16} folios a lock in it" folios_a_lock "$fs, overwrite"
 		check "drop: $fs, two files at once" trace_while both_write $DONTCACHE /mnt/fs/one /mnt/fs/two
 		check "drop: $fs, from both mappings" mappings_of_batches
 		umount /mnt/fs

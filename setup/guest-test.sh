@@ -24,7 +24,7 @@ boot() {
 	cp "$ROOT"/guest/{common,flags,policy,device,dropping,filesystems,errors,nfs,nfsd,offline}.sh "$ROOT/guest/splats.awk" "$scratch/"
 	[ "$arch" != x86 ] || disk=/dev/nvme0n1
 	printf '%s\n' "ENGINE=${engine%-*}" "DISK=$disk" "PARTS='$parts'" "BOOT_POLICY=${boot_policy:-}" \
-		"FOUND_POLICY=${found_policy:-}" > "$scratch/env"
+		"FOUND_POLICY=${found_policy:-}" "FOLIOS_A_LOCK=$folios_a_lock" > "$scratch/env"
 	case $arch in
 	um | virtual)
 		"$ROOT/guest/uml.sh" "$BUILD/$arch-$engine/linux" "$scratch" "$seconds" \
@@ -42,11 +42,13 @@ boot() {
 need_tools mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs chattr=e2fsprogs setpriv=util-linux
 fio=$("$ROOT/setup/fio.sh")
 quirks=()
+folios_a_lock=16
 if [ "$engine" = rust-kasan ]; then
 	# The disks are in memory, of which KASAN keeps much to itself.
 	export MEMORY=${MEMORY:-2G}
 	# identify_cpu() forgets for a moment that there are 5, and KASAN reports an interrupt of that.
 	quirks=(no5lvl)
+	folios_a_lock=8
 fi
 # Emulation of a kernel that checks its locks takes its time.
 case $arch in
