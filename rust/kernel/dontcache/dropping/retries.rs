@@ -81,11 +81,14 @@ pub fn remember<S: Slot>(slots: &[S], retry: Retry) -> bool {
         return false;
     };
 
-    after.iter().chain(before).take(PROBES).any(|slot| {
+    // One that another has changed is looked at again: its folio may be this one, which is tried.
+    after.iter().chain(before).take(PROBES).any(|slot| loop {
         let old = slot.word();
         let free = Retry::from_word(old).is_none_or(|other| other.pfn == retry.pfn);
 
-        free && slot.replace(old, word)
+        if !free || slot.replace(old, word) {
+            break free;
+        }
     })
 }
 
@@ -94,6 +97,13 @@ pub fn is_remembered<S: Slot>(slots: &[S], pfn: usize) -> bool {
     slots
         .iter()
         .any(|slot| Retry::from_word(slot.word()).is_some_and(|retry| retry.pfn == pfn))
+}
+
+/// Whether the folio at that page frame is to be tried, other than by a try that is under way.
+pub fn is_to_be_tried<S: Slot>(slots: &[S], pfn: usize) -> bool {
+    slots.iter().map(Slot::word).any(|word| {
+        word & Retry::UNDER_WAY == 0 && Retry::from_word(word).is_some_and(|retry| retry.pfn == pfn)
+    })
 }
 
 /// What became of the folios that were tried again.
@@ -337,6 +347,26 @@ mod tests {
             assert_eq!(outcome.waiting, usize::from(fails));
             assert_eq!(taken(&slots).0, outcome.waiting);
         }
+    }
+
+    #[test]
+    fn try_that_is_under_way_is_none_that_is_to_come() {
+        let slots = slots();
+        let (one, other) = (starting_at(2, 0), starting_at(2, 1));
+
+        assert!(!is_to_be_tried(&slots, 0));
+        assert!(remember(&slots, one));
+        assert!(is_to_be_tried(&slots, one.pfn) && !is_to_be_tried(&slots, other.pfn));
+        retry(&slots, |now| {
+            if now == one {
+                assert!(!is_to_be_tried(&slots, one.pfn));
+                assert!(remember(&slots, other));
+                assert!(!is_to_be_tried(&slots, one.pfn));
+                assert!(remember(&slots, one));
+                assert!(is_to_be_tried(&slots, one.pfn));
+            }
+            false
+        });
     }
 
     #[test]
