@@ -88,7 +88,8 @@ pub unsafe fn moved(to: NonNull<bindings::folio>, from: NonNull<bindings::folio>
 /// Tries all folios again that wait for that.
 ///
 /// Context: a work item, one at a time. Sleeps for as long as others hold spinlocks, no longer: who
-/// takes memory offline, or does not let a CPU's LRU batches be drained, holds up no retries.
+/// does not let a CPU's LRU batches be drained holds up no retries. Who takes memory offline puts them
+/// off until that is done: what page frames are cannot be looked at meanwhile.
 pub fn run() {
     let mut unlisted = false;
 
@@ -214,9 +215,9 @@ fn try_again(folio: Folio<'_>, tries: usize, unlisted: &mut bool) -> bool {
     }
     // Nobody comes back for it: from here on it is as if written by an ordinary write. Not if it
     // cannot be locked, but then somebody uses it, who may find it by a lookup that clears the mark.
-    // It is locked throughout: what ended another writeback meanwhile has seen this try.
+    // Nor if another writeback ended meanwhile, and found it locked by this try.
     batch::fails_then(folio, |locked| {
-        if !locked.is_to_be_committed() {
+        if !retries::is_to_be_tried(&SLOTS, folio.pfn()) && !locked.is_to_be_committed() {
             locked.keep();
         }
     })
