@@ -22,5 +22,8 @@ pub mod dropping {
 /// What follows a write.
 #[path = "../../rust/kernel/dontcache/writeback"]
 pub mod writeback {
+    pub mod control;
+    pub mod pending;
     pub mod policy;
+    pub mod units;
 }

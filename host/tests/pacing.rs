@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Writers that are paced, and a device: the controller and what is pending, as the kernel has them,
+//! in a simulation of time.
+
+use dontcache_host::writeback::{
+    control::{
+        Control,
+        LEAST, //
+    },
+    pending::{
+        Next,
+        Pending,
+        Range, //
+    },
+    units::{
+        Instant,
+        Micros,
+        Pages, //
+    },
+};
+use proptest::prelude::*;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, BinaryHeap, VecDeque},
+};
+
+const SHIFT: u32 = 12;
+/// As with HZ=1000.
+const JIFFY: usize = 1000;
+const GATHER: usize = 20;
+const TAIL: usize = 100;
+
+#[derive(Clone, Copy, Debug)]
+struct Device {
+    depth: usize,
+    latency: usize,
+    request: usize,
+}
+
+impl Device {
+    /// Pages in a second.
+    fn best(&self) -> usize {
+        self.depth * self.request * 1_000_000 / self.latency
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// Bytes of each write.
+    size: usize,
+    /// Each write goes on where the last ended, or anywhere.
+    streams: bool,
+    /// As io_uring's: submits nothing itself.
+    nowait: bool,
+    /// How long it does something else after each write.
+    rests: usize,
+}
+
+#[derive(Default)]
+struct File {
+    pending: Pending,
+    dirty: BTreeSet<usize>,
+    at: usize,
+    writes: usize,
+    /// Pages that it may write before it waits again.
+    credit: usize,
+    bytes: usize,
+    last: usize,
+    longest: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Write(usize),
+    Done(usize),
+    Soon,
+    Later,
+}
+
+struct World {
+    device: Device,
+    loads: Vec<Load>,
+    files: Vec<File>,
+    control: Control,
+    span: Micros,
+    now: usize,
+    events: BinaryHeap<Reverse<(usize, Event)>>,
+    queue: VecDeque<usize>,
+    in_flight: usize,
+    footprint: usize,
+    peak: usize,
+    peak_target: usize,
+    written: usize,
+    waiting: VecDeque<(usize, usize)>,
+    listed: BTreeSet<usize>,
+    /// Whether the work item is queued, and the delayed one.
+    soon: bool,
+    later: bool,
+    seed: u64,
+}
+
+impl World {
+    fn new(device: Device, loads: Vec<Load>, span: usize) -> World {
+        let files = loads.iter().map(|_| File::default()).collect();
+        let mut world = World {
+            device,
+            loads,
+            files,
+            control: Control::default(),
+            span: Micros::from_millis(span),
+            now: 1,
+            events: BinaryHeap::new(),
+            queue: VecDeque::new(),
+            in_flight: 0,
+            footprint: 0,
+            peak: 0,
+            peak_target: 0,
+            written: 0,
+            waiting: VecDeque::new(),
+            listed: BTreeSet::new(),
+            soon: false,
+            later: false,
+            seed: 1,
+        };
+
+        for writer in 0..world.loads.len() {
+            world.at(writer, Event::Write(writer));
+        }
+        world
+    }
+
+    fn at(&mut self, after: usize, event: Event) {
+        self.events.push(Reverse((self.now + after, event)));
+    }
+
+    fn random(&mut self, below: usize) -> usize {
+        self.seed = self
+            .seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (self.seed >> 33) as usize % below
+    }
+
+    fn target(&self) -> usize {
+        self.control.target(self.span).0
+    }
+
+    fn run(&mut self, until: usize) {
+        while let Some(Reverse((at, event))) = self.events.pop() {
+            if at > until {
+                self.events.push(Reverse((at, event)));
+                break;
+            }
+            self.now = at;
+            match event {
+                Event::Write(writer) => self.write(writer),
+                Event::Done(pages) => self.done(pages),
+                Event::Soon => {
+                    self.soon = false;
+                    self.worker(0);
+                }
+                Event::Later => {
+                    self.later = false;
+                    self.worker(GATHER);
+                }
+            }
+            self.peak_target = self.peak_target.max(self.target());
+        }
+    }
+
+    fn write(&mut self, writer: usize) {
+        let load = self.loads[writer];
+        let anywhere = self.random(1 << 20) << SHIFT;
+        let file = &mut self.files[writer];
+        let first = if load.streams { file.at } else { anywhere };
+        let end = first + load.size;
+
+        if file.writes > 0 {
+            file.longest = file.longest.max(self.now - file.last);
+        }
+        file.at = end;
+        file.last = self.now;
+        file.writes += 1;
+        file.bytes += load.size;
+        for page in first >> SHIFT..=(end - 1) >> SHIFT {
+            if file.dirty.insert(page) {
+                self.footprint += 1;
+            }
+        }
+        self.peak = self.peak.max(self.footprint);
+
+        let good = Pages(self.device.request.clamp(32, 256));
+
+        match file
+            .pending
+            .wrote(first, end, self.now / JIFFY, good, load.nowait, SHIFT)
+        {
+            Next::Write(range) => {
+                self.submit(writer, range);
+                if !self.files[writer].pending.is_empty() && self.listed.insert(writer) {
+                    self.later(GATHER);
+                }
+            }
+            Next::Worker => {
+                self.listed.insert(writer);
+                self.soon();
+            }
+            Next::Gather => {
+                if self.listed.insert(writer) {
+                    self.later(GATHER);
+                }
+            }
+        }
+
+        let dirty: usize = self.files.iter().map(|file| file.dirty.len()).sum();
+
+        if 2 * dirty >= self.target() && 2 * (self.footprint - dirty) < self.target() {
+            self.soon();
+        }
+
+        let file = &mut self.files[writer];
+
+        let touched = load.size.div_ceil(1 << SHIFT);
+        let pages = file.pending.turn(Pages(touched), good).0;
+
+        file.credit = file.credit.saturating_sub(touched);
+        let credit = file.credit >= touched;
+        if credit || self.waiting.is_empty() && self.has_room(self.footprint, pages) {
+            self.at(1 + load.rests + (load.size >> SHIFT), Event::Write(writer));
+        } else {
+            self.control.held();
+            self.waiting.push_back((writer, pages));
+            self.grant();
+        }
+    }
+
+    fn soon(&mut self) {
+        if !std::mem::replace(&mut self.soon, true) {
+            self.at(1, Event::Soon);
+        }
+    }
+
+    fn later(&mut self, jiffies: usize) {
+        if !std::mem::replace(&mut self.later, true) {
+            self.at(jiffies * JIFFY, Event::Later);
+        }
+    }
+
+    /// Pages that are dirty: what gathers counts up to half of the bound, and is written then.
+    fn gathered(&self) -> usize {
+        let dirty = self.files.iter().map(|file| file.dirty.len()).sum();
+
+        self.target().div_ceil(2).min(dirty)
+    }
+
+    fn submit(&mut self, writer: usize, range: Range) {
+        let file = &mut self.files[writer];
+        let pages: Vec<usize> = file.dirty.range(range.first..range.end).copied().collect();
+        let mut next = None;
+        let mut request = 0;
+
+        if self.in_flight == 0 && !pages.is_empty() {
+            self.control.started_alone(Instant(self.now));
+        }
+        for page in pages {
+            file.dirty.remove(&page);
+            if request > 0 && (next != Some(page) || request == self.device.request) {
+                self.queue.push_back(request);
+                request = 0;
+            }
+            request += 1;
+            next = Some(page + 1);
+        }
+        if request > 0 {
+            self.queue.push_back(request);
+        }
+        self.dispatch();
+    }
+
+    fn dispatch(&mut self) {
+        while self.in_flight < self.device.depth {
+            let Some(pages) = self.queue.pop_front() else {
+                break;
+            };
+
+            self.in_flight += 1;
+            self.at(self.device.latency, Event::Done(pages));
+        }
+    }
+
+    fn done(&mut self, pages: usize) {
+        self.in_flight -= 1;
+        self.footprint -= pages;
+        self.written += pages;
+        self.control.written(Instant(self.now), Pages(pages));
+        self.dispatch();
+        self.grant();
+    }
+
+    fn worker(&mut self, gather: usize) {
+        for writer in std::mem::take(&mut self.listed) {
+            let now = self.now / JIFFY;
+
+            if let Some(range) = self.files[writer].pending.take(now, gather, TAIL, SHIFT) {
+                self.submit(writer, range);
+            }
+            if !self.files[writer].pending.is_empty() && self.listed.insert(writer) {
+                self.later(GATHER);
+            }
+        }
+    }
+
+    /// As `Footprint::has_room()`.
+    fn has_room(&self, footprint: usize, pages: usize) -> bool {
+        let room = (self.target() + self.gathered()).saturating_sub(footprint);
+
+        footprint == 0 || room >= pages.min(self.target() / 2)
+    }
+
+    /// As `Wb::grant()`: to those who came first, as far as there is room for what each may write then.
+    fn grant(&mut self) {
+        let mut footprint = self.footprint;
+
+        while let Some(&(writer, pages)) = self.waiting.front() {
+            if !self.has_room(footprint, pages) {
+                break;
+            }
+            footprint += pages;
+            self.waiting.pop_front();
+            self.files[writer].credit = pages;
+            self.at(1 + self.loads[writer].rests, Event::Write(writer));
+        }
+    }
+}
+
+fn device() -> impl Strategy<Value = Device> {
+    (
+        1usize..65,
+        50usize..20_000,
+        prop_oneof![Just(32usize), Just(128), Just(256)],
+    )
+        .prop_map(|(depth, latency, request)| Device {
+            depth,
+            latency,
+            request,
+        })
+}
+
+fn load() -> impl Strategy<Value = Load> {
+    (
+        prop_oneof![
+            Just(512usize),
+            Just(4096),
+            Just(65536),
+            Just(1 << 20),
+            1usize..300_000
+        ],
+        any::<bool>(),
+        any::<bool>(),
+        prop_oneof![3 => Just(0usize), 1 => 0usize..3000],
+    )
+        .prop_map(|(size, streams, nowait, rests)| Load {
+            size,
+            streams,
+            nowait,
+            rests,
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The bound is passed by one write or request of each writer, and nobody waits for ever.
+    #[test]
+    fn footprint_is_bounded(device in device(), loads in proptest::collection::vec(load(), 1..9)) {
+        let mut world = World::new(device, loads.clone(), 20);
+        let excess: usize = loads
+            .iter()
+            .map(|load| ((load.size >> SHIFT) + 2).max(device.request.clamp(32, 256)))
+            .sum();
+
+        world.run(1_000_000);
+        // It may have been lowered under what there was.
+        prop_assert!(world.peak <= world.peak_target * 3 / 2 + excess, "{} {}", world.peak, world.peak_target);
+        for file in &world.files {
+            prop_assert!(file.writes > 1);
+        }
+    }
+
+    /// What was dirtied is on the device soon after the last write.
+    #[test]
+    fn nothing_stays(device in device(), loads in proptest::collection::vec(load(), 1..9)) {
+        let mut world = World::new(device, loads, 20);
+
+        world.run(300_000);
+        // The writers end.
+        let events = std::mem::take(&mut world.events);
+        world.events = events.into_iter().filter(|Reverse((_, event))| !matches!(event, Event::Write(_))).collect();
+        world.waiting.clear();
+        let drain = world.footprint * 1_000_000 * device.request / device.best() + 300_000;
+        world.run(300_000 + drain);
+        prop_assert_eq!(world.footprint, 0);
+    }
+
+    /// Streams keep any device busy, and none is starved. Here requests are not merged, and all that
+    /// happens is in step: a kernel does better.
+    #[test]
+    fn streams_keep_the_device_busy(
+        device in device(),
+        writers in 1usize..9,
+        size in prop_oneof![Just(4096usize), Just(65536), Just(1 << 20)],
+    ) {
+        // A device that is faster than its writers has nothing to be kept busy by. And what the
+        // writers gather is not most of the least bound.
+        let device = Device {
+            latency: device.latency.max(2 * device.depth * device.request),
+            ..device
+        };
+        let writers = writers.min(LEAST.0 / 2 / device.request);
+        let load = Load {
+            size,
+            streams: true,
+            nowait: false,
+            rests: 0,
+        };
+        let mut world = World::new(device, vec![load; writers], 20);
+
+        world.run(2_000_000);
+        let (before, bytes): (usize, Vec<usize>) = (world.written, world.files.iter().map(|file| file.bytes).collect());
+        world.run(4_000_000);
+        let rate = (world.written - before) / 2;
+        prop_assert!(rate * 100 >= device.best() * 75, "{} of {}, target {}", rate, device.best(), world.target());
+
+        let shares: Vec<usize> = world.files.iter().zip(bytes).map(|(file, before)| file.bytes - before).collect();
+        let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+        prop_assert!(*most <= *least * 4 + 8 * size, "{:?}", shares);
+    }
+}
+
+#[test]
+fn a_slow_device_has_the_least_bound() {
+    let device = Device {
+        depth: 1,
+        latency: 2000,
+        request: 32,
+    };
+    let load = Load {
+        size: 4096,
+        streams: true,
+        nowait: false,
+        rests: 0,
+    };
+    let mut world = World::new(device, vec![load], 20);
+
+    world.run(1_000_000);
+    assert_eq!(world.target(), LEAST.0);
+}
