@@ -80,6 +80,7 @@ MODES = {
     "kick": Mode("uncached, kick", "rust", DONTCACHE, "kick"),
     "flush": Mode("uncached, flush", "rust", DONTCACHE, "flush"),
     "lazy": Mode("uncached, lazy", "rust", DONTCACHE, "lazy"),
+    "paced": Mode("uncached, paced", "rust", DONTCACHE, "paced"),
     # Two controls: they are to do what their namesakes do.
     "lazyflag": Mode("uncached, lazy flag", "rust", LAZY, "kick"),
     "rbuffered": Mode("buffered, Rust kernel", "rust", BUFFERED, "lazy"),

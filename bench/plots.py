@@ -20,6 +20,7 @@ COLORS = {
     "kick": "#e08e3a",
     "flush": "#8e5bb5",
     "lazy": "#2a9d6f",
+    "paced": "#d4ac0d",
     "lazyflag": "#1b6e4d",
     "rbuffered": "#bbbbbb",
     "rdirect": "#8db4ec",

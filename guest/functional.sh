@@ -9,7 +9,7 @@
 # those that are run (by default all but "boot" and "offline", which need a command line).
 
 . ./common.sh
-for part in flags policy device filesystems dropping errors nfs offline; do
+for part in flags policy device filesystems dropping paced errors nfs offline; do
 	# shellcheck source=/dev/null
 	. ./$part.sh
 done
@@ -163,7 +163,7 @@ rw_parts() {
 	fio_tests block "$DISK"
 }
 
-: "${PARTS:=rw filesystems errors memory hung device dropping}"
+: "${PARTS:=rw filesystems errors memory hung device dropping paced}"
 
 # What waits for ever is to be known before the test is over.
 hung_timeout=/proc/sys/kernel/hung_task_timeout_secs
@@ -197,6 +197,7 @@ if [ "$ENGINE" = rust ]; then
 		dropping_tests
 		trace_tests
 	fi
+	! wants paced || ! grep -q dontcache_must_wait /proc/kallsyms || paced_tests
 	! wants offline || offline_tests
 fi
 wants boot || "${ENGINE}_ran"

@@ -15,6 +15,9 @@
 
 static DECLARE_DELAYED_WORK(retry_work, dontcache_retry_work);
 static struct workqueue_struct *retry_wq __ro_after_init;
+#ifdef CONFIG_DONTCACHE_PACED
+struct workqueue_struct *dontcache_wq __ro_after_init;
+#endif
 
 /* For filesystems that are modules: dontcache_finish_batch(). */
 EXPORT_SYMBOL_GPL(dontcache_drop_batch);
@@ -24,6 +27,32 @@ void dontcache_retry_later(void)
 {
 	queue_delayed_work(retry_wq ?: system_dfl_wq, &retry_work, HZ / 4);
 }
+
+#ifdef CONFIG_DONTCACHE_PACED
+/* Makes of a folio what an ordinary write leaves in the cache: if it is clean, or @dirty is set. */
+void dontcache_unmark(struct address_space *mapping, struct folio *folio, bool dirty)
+{
+	struct bdi_writeback *wb;
+	unsigned long flags;
+
+	xa_lock_irqsave(&mapping->i_pages, flags);
+	if (!dirty && folio_test_dirty(folio))
+		goto unlock;
+	if (folio->mapping == mapping && folio_test_dropbehind(folio) &&
+	    mapping_can_writeback(mapping)) {
+		wb = inode_to_wb(mapping->host);
+		if (folio_test_writeback(folio) ||
+		    xa_get_mark(&mapping->i_pages, folio->index, PAGECACHE_TAG_DIRTY))
+			folio_mod_dontcache(folio, wb, -1);
+		if (folio_test_dirty(folio))
+			wb_stat_mod(wb, WB_DONTCACHE_DIRTY, -folio_nr_pages(folio));
+	}
+	folio_clear_dropbehind(folio);
+unlock:
+	xa_unlock_irqrestore(&mapping->i_pages, flags);
+}
+EXPORT_SYMBOL_GPL(dontcache_unmark);
+#endif
 
 static const struct ctl_table dontcache_table[] = {
 	{
@@ -39,6 +68,10 @@ static int __init dontcache_init(void)
 	retry_wq = alloc_workqueue("dontcache", WQ_MEM_RECLAIM | WQ_UNBOUND, 1);
 	if (!retry_wq)
 		pr_warn("dontcache: no workqueue of its own\n");
+#ifdef CONFIG_DONTCACHE_PACED
+	dontcache_wq = alloc_workqueue("dontcache_writeback",
+				       WQ_MEM_RECLAIM | WQ_UNBOUND, 0) ?: system_dfl_wq;
+#endif
 	register_sysctl_init("vm", dontcache_table);
 	return 0;
 }

@@ -442,6 +442,10 @@ static bool clean_up(struct kunit *test)
 	}
 	ok &= !wb_stat_exact(WB_DONTCACHE_DIRTY);
 	KUNIT_EXPECT_EQ(test, wb_stat_exact(WB_DONTCACHE_DIRTY), 0);
+#ifdef CONFIG_DONTCACHE_PACED
+	ok &= !wb_stat_exact(WB_DONTCACHE);
+	KUNIT_EXPECT_EQ(test, wb_stat_exact(WB_DONTCACHE), 0);
+#endif
 	KUNIT_EXPECT_EQ(test, wb_stat_exact(WB_RECLAIMABLE), 0);
 	KUNIT_EXPECT_EQ(test, wb_stat_exact(WB_WRITEBACK), 0);
 	tst.nr_folios = 0;

@@ -43,6 +43,57 @@ pub unsafe extern "C" fn dontcache_write(
     unsafe { Mapping::from_raw(mapping) }.wrote(first, last, bytes, lazy, nowait);
 }
 
+/// Whether an uncached write that may not sleep is to be tried again by one that may.
+///
+/// # Safety
+///
+/// Only called by `generic_write_checks_count()`, with the mapping of an open file.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[export]
+pub unsafe extern "C" fn dontcache_must_wait(mapping: *mut bindings::address_space) -> bool {
+    // SAFETY: As promised by the caller.
+    unsafe { mapping::must_wait(mapping) }
+}
+
+/// Adds what paces writers to a `bdi_writeback`.
+///
+/// # Safety
+///
+/// Only called by `wb_init()`.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[export]
+pub unsafe extern "C" fn dontcache_wb_init(
+    wb: *mut bindings::bdi_writeback,
+    _gfp: bindings::gfp_t,
+) {
+    // SAFETY: As promised by the caller.
+    unsafe { kernel::dontcache::writeback::wb::init(wb, GFP_NOWAIT) };
+}
+
+/// Takes it away.
+///
+/// # Safety
+///
+/// Only called by `wb_exit()`.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[export]
+pub unsafe extern "C" fn dontcache_wb_exit(wb: *mut bindings::bdi_writeback) {
+    // SAFETY: As promised by the caller.
+    unsafe { kernel::dontcache::writeback::wb::exit(wb) };
+}
+
+/// Lets a mapping forget what is pending.
+///
+/// # Safety
+///
+/// Only called by `clear_inode()`.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[export]
+pub unsafe extern "C" fn dontcache_forget(mapping: *mut bindings::address_space) {
+    // SAFETY: As promised by the caller.
+    unsafe { kernel::dontcache::writeback::dirty::forget(mapping) };
+}
+
 /// Drops a folio whose writeback has ended, or that was read; see [`batch::end_writeback`].
 ///
 /// # Safety

@@ -32,7 +32,7 @@ LIBRARIES = (
     "setup/series.sh",
     "guest/guest.sh",
     "guest/lib.sh",
-    *(f"guest/{name}.sh" for name in ("common", "flags", "policy", "device", "dropping")),
+    *(f"guest/{name}.sh" for name in ("common", "flags", "policy", "device", "dropping", "paced")),
     *(f"guest/{name}.sh" for name in ("filesystems", "errors", "nfs", "nfsd", "offline")),
 )
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")

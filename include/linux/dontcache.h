@@ -51,6 +51,61 @@ bool try_get_online_mems(void);
 long filemap_dontcache_writeback(struct address_space *mapping, loff_t first,
 				 loff_t last, long nr);
 void dontcache_retry_later(void);
+#ifdef CONFIG_DONTCACHE_PACED
+
+#include <linux/backing-dev.h>
+#include <linux/pagemap.h>
+
+/* mm/filemap_dontcache.rs, called by mm/backing-dev.c and fs/inode.c. */
+void dontcache_wb_init(struct bdi_writeback *wb, gfp_t gfp);
+void dontcache_wb_exit(struct bdi_writeback *wb);
+void dontcache_forget(struct address_space *mapping);
+
+/* mm/dontcache.c */
+extern struct workqueue_struct *dontcache_wq;
+void dontcache_unmark(struct address_space *mapping, struct folio *folio,
+		      bool dirty);
+
+/*
+ * WB_DONTCACHE: pages of dropbehind folios that are tagged as dirty or as under
+ * writeback. All of that changes under the i_pages lock, so the count is exact.
+ */
+static inline void folio_mod_dontcache(const struct folio *folio,
+				       struct bdi_writeback *wb, int sign)
+{
+	if (folio_test_dropbehind(folio))
+		wb_stat_mod(wb, WB_DONTCACHE, sign * folio_nr_pages(folio));
+}
+
+static inline bool folio_is_dontcache(const struct folio *folio)
+{
+	return folio_test_dropbehind(folio);
+}
+#else
+#include <linux/page-flags.h>
+
+struct bdi_writeback;
+
+static inline void dontcache_wb_init(struct bdi_writeback *wb, gfp_t gfp) {}
+static inline void dontcache_wb_exit(struct bdi_writeback *wb) {}
+static inline void dontcache_forget(struct address_space *mapping) {}
+
+static inline void dontcache_unmark(struct address_space *mapping,
+				    struct folio *folio, bool dirty)
+{
+	folio_clear_dropbehind(folio);
+}
+
+static inline void folio_mod_dontcache(const struct folio *folio,
+				       struct bdi_writeback *wb, int sign)
+{
+}
+
+static inline bool folio_is_dontcache(const struct folio *folio)
+{
+	return false;
+}
+#endif
 
 /**
  * dontcache_start_batch - drop folios together whose writeback this task ends

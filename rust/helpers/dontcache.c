@@ -34,3 +34,87 @@ __rust_helper void rust_helper_dontcache_no_cgroup_migration(void)
 	current->no_cgroup_migration = 1;
 #endif
 }
+
+#ifdef CONFIG_DONTCACHE_PACED
+__rust_helper struct bdi_writeback *
+rust_helper_dontcache_wb_begin(struct address_space *mapping,
+			       struct wb_lock_cookie *cookie)
+{
+	return unlocked_inode_to_wb_begin(mapping->host, cookie);
+}
+
+__rust_helper void
+rust_helper_dontcache_wb_end(struct address_space *mapping,
+			     struct wb_lock_cookie *cookie)
+{
+	unlocked_inode_to_wb_end(mapping->host, cookie);
+}
+
+__rust_helper unsigned long
+rust_helper_dontcache_wb_footprint(struct bdi_writeback *wb, bool exact)
+{
+	return exact ? wb_stat_sum(wb, WB_DONTCACHE) : wb_stat(wb, WB_DONTCACHE);
+}
+
+__rust_helper struct bdi_writeback *
+rust_helper_dontcache_root_wb(struct address_space *mapping)
+{
+	return &inode_to_bdi(mapping->host)->wb;
+}
+
+__rust_helper unsigned long
+rust_helper_dontcache_wb_dirty(struct bdi_writeback *wb, bool exact)
+{
+	return exact ? wb_stat_sum(wb, WB_DONTCACHE_DIRTY) :
+		       wb_stat(wb, WB_DONTCACHE_DIRTY);
+}
+
+__rust_helper long rust_helper_dontcache_wb_left(struct bdi_writeback *wb)
+{
+	return percpu_counter_sum(&wb->stat[WB_DONTCACHE]);
+}
+
+__rust_helper bool rust_helper_dontcache_wb_idle(struct bdi_writeback *wb)
+{
+	return !atomic_read(&wb->writeback_inodes);
+}
+
+__rust_helper unsigned long
+rust_helper_dontcache_io_pages(struct address_space *mapping)
+{
+	return inode_to_bdi(mapping->host)->io_pages;
+}
+
+__rust_helper bool rust_helper_dontcache_killed(void)
+{
+	return fatal_signal_pending(current);
+}
+
+__rust_helper bool
+rust_helper_dontcache_dirty_in(struct address_space *mapping,
+			       unsigned long first, unsigned long last)
+{
+	return xa_find(&mapping->i_pages, &first, last, PAGECACHE_TAG_DIRTY);
+}
+
+__rust_helper bool rust_helper_dontcache_pin(struct address_space *mapping)
+{
+	struct super_block *sb = mapping->host->i_sb;
+
+	if (!super_trylock_shared(sb))
+		return false;
+	/* The last iput() would wait for the thaw, and that for s_umount */
+	if (sb->s_writers.frozen != SB_FREEZE_COMPLETE && igrab(mapping->host))
+		return true;
+	up_read(&sb->s_umount);
+	return false;
+}
+
+__rust_helper void rust_helper_dontcache_unpin(struct address_space *mapping)
+{
+	struct super_block *sb = mapping->host->i_sb;
+
+	iput(mapping->host);
+	up_read(&sb->s_umount);
+}
+#endif

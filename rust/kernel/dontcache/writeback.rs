@@ -9,11 +9,24 @@
 //!        |
 //!   mapping: Mapping::wrote()     what the decision needs to know
 //!        |
-//!   policy: decide()              nothing, skip, kick, or start
+//!   policy: decide()              nothing, skip, kick, start, or pace
+//!        |                               |
+//!        |                         dirty: wrote(), of pending: what is good to be written
+//!        |                         wb: pace(), of control: how much at a time
 //!        |
 //!   filemap_writeback(), or       of the range that was written, in the task that wrote
 //!   filemap_dontcache_kick_writeback()   of what is oldest, by the flusher
 //! ```
 
+#[cfg(CONFIG_DONTCACHE_PACED)]
+pub mod control;
+#[cfg(CONFIG_DONTCACHE_PACED)]
+pub mod dirty;
 pub mod mapping;
+#[cfg(CONFIG_DONTCACHE_PACED)]
+pub mod pending;
 pub mod policy;
+#[cfg(CONFIG_DONTCACHE_PACED)]
+pub mod units;
+#[cfg(CONFIG_DONTCACHE_PACED)]
+pub mod wb;

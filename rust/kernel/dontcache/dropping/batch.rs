@@ -66,7 +66,7 @@ pub unsafe fn end_writeback(folio: NonNull<bindings::folio>, again: bool) {
     match NonNull::new(unsafe { (*bindings::get_current()).dontcache_batch }) {
         // SAFETY: It points to a batch until the task takes it back, and is used by nobody else.
         Some(mut batch) => unsafe { add(batch.as_mut(), folio) },
-        None if fails(folio) => retry::later(folio),
+        None if written_fails(folio) => retry::later(folio),
         None => (),
     }
 }
@@ -113,7 +113,7 @@ pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
     // SAFETY: The batch owned a reference to it, which is put below.
     let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
 
-    if fails(folio) {
+    if written_fails(folio) {
         retry::later(folio);
     }
     // SAFETY: The reference is ours.
@@ -180,7 +180,7 @@ unsafe fn drop_group(group: &[*mut bindings::folio], freed: &mut bindings::folio
     }
 
     let locked = locks.get_mut(..nr).unwrap_or_default();
-    let gone = remove(locked);
+    let gone = remove_written(locked);
 
     for (at, locked) in locked.iter_mut().enumerate() {
         let Some(locked) = locked.take() else {
@@ -217,13 +217,27 @@ unsafe fn drop_group(group: &[*mut bindings::folio], freed: &mut bindings::folio
 /// Tries to drop a folio; returns whether it is to be tried again.
 #[inline]
 pub fn fails(folio: Folio<'_>) -> bool {
-    fails_then(folio, |_| ())
+    fails_then(folio, remove, |_| ())
 }
 
-/// Tries to drop a folio; gives it to `refused`, locked still, if its filesystem does not release it
-/// or somebody dirtied it just now.
+/// As [`fails`], for a folio whose writeback has ended just now.
 #[inline]
-pub(super) fn fails_then(folio: Folio<'_>, refused: impl FnOnce(&Locked<'_>)) -> bool {
+fn written_fails(folio: Folio<'_>) -> bool {
+    fails_then(folio, remove_written, |_| ())
+}
+
+/// As [`fails`] for the last time; gives the folio to `refused`, locked still, if its filesystem does
+/// not release it or somebody dirtied it just now.
+pub(super) fn fails_finally(folio: Folio<'_>, refused: impl FnOnce(&Locked<'_>)) -> bool {
+    fails_then(folio, remove, refused)
+}
+
+#[inline]
+fn fails_then(
+    folio: Folio<'_>,
+    remove: impl FnOnce(&mut [Option<Locked<'_>>]) -> usize,
+    refused: impl FnOnce(&Locked<'_>),
+) -> bool {
     let locked = match to_drop(folio) {
         Ok(locked) => locked,
         Err(fails) => return fails,
@@ -261,6 +275,38 @@ fn to_drop(folio: Folio<'_>) -> Result<Option<Locked<'_>>, bool> {
     count(event, 1);
     Err(false)
 }
+
+/// As [`remove`], of folios whose writeback has ended just now: what paces writers is told how many
+/// pages went.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[inline]
+fn remove_written(group: &mut [Option<Locked<'_>>]) -> usize {
+    use crate::dontcache::writeback::mapping;
+
+    let to_be_told = group
+        .first()
+        .and_then(Option::as_ref)
+        .and_then(Locked::mapping)
+        // SAFETY: The mapping lives as long as its folios are locked and in the page cache.
+        .and_then(|folios| unsafe { mapping::to_be_told(folios.as_ptr()) });
+    let gone = remove(group);
+
+    if let Some(to_be_told) = to_be_told {
+        let pages = group
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| gone & (1 << at) != 0)
+            .filter_map(|(_, locked)| locked.as_ref())
+            .map(|locked| locked.folio().pages())
+            .sum();
+
+        to_be_told.tell(pages);
+    }
+    gone
+}
+
+#[cfg(not(CONFIG_DONTCACHE_PACED))]
+use remove as remove_written;
 
 /// Takes folios of one mapping out of the page cache; returns which, as a set of their indices.
 ///

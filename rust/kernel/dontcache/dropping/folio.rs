@@ -216,7 +216,16 @@ impl<'a> Locked<'a> {
         };
         let folio = self.0;
 
+        // What is tagged as dirty, though it no longer is, is counted by the mark as well.
+        //
         // SAFETY: The folio is valid and locked, so its mapping lives.
+        #[cfg(CONFIG_DONTCACHE_PACED)]
+        unsafe {
+            bindings::dontcache_unmark(mapping.as_ptr(), folio.as_ptr(), false);
+        }
+
+        // SAFETY: As above.
+        #[cfg(not(CONFIG_DONTCACHE_PACED))]
         unsafe {
             let pages = &raw mut (*mapping.as_ptr()).i_pages;
 

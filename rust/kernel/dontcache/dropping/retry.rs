@@ -216,7 +216,7 @@ fn try_again(folio: Folio<'_>, tries: usize, unlisted: &mut bool) -> bool {
     // Nobody comes back for it: from here on it is as if written by an ordinary write. Not if it
     // cannot be locked, but then somebody uses it, who may find it by a lookup that clears the mark.
     // Nor if another writeback ended meanwhile, and found it locked by this try.
-    batch::fails_then(folio, |locked| {
+    batch::fails_finally(folio, |locked| {
         if !retries::is_to_be_tried(&SLOTS, folio.pfn()) && !locked.is_to_be_committed() {
             locked.keep();
         }

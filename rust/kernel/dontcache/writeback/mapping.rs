@@ -33,6 +33,34 @@ pub fn policy() -> Policy {
     Policy::from_number(POLICY.load(Relaxed))
 }
 
+/// Whether a writer that may not wait has to.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+pub unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
+    // SAFETY: As promised by the caller.
+    policy() == Policy::Paced && unsafe { super::wb::must_wait(mapping) }
+}
+
+/// Who is to be told that pages of a mapping have been written, if somebody wants to know.
+///
+/// # Safety
+///
+/// The mapping lives.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[inline]
+pub(in crate::dontcache) unsafe fn to_be_told(
+    mapping: *mut bindings::address_space,
+) -> Option<super::wb::Written> {
+    if policy() != Policy::Paced {
+        return None;
+    }
+    // SAFETY: As promised by the caller.
+    unsafe { super::wb::to_be_told(mapping) }
+}
+
 /// Puts the policy called `name` in force, for writes that finish from now on.
 ///
 /// # Errors
@@ -68,6 +96,20 @@ impl Mapping {
         unsafe { bindings::dontcache_mapping_busy(self.0.get()) }
     }
 
+    /// # Safety
+    ///
+    /// The file is open, and no locks are held.
+    #[cfg(CONFIG_DONTCACHE_PACED)]
+    #[inline]
+    unsafe fn pace(&self, first: i64, last: i64, nowait: bool) {
+        let (first, end) = (first as usize, (last as usize).saturating_add(1));
+
+        // SAFETY: As promised by the caller.
+        let started = unsafe { super::dirty::wrote(self.0.get(), first, end, nowait) };
+
+        count(bindings::vm_event_item_DONTCACHE_START, started);
+    }
+
     /// Follows a write of `bytes` bytes at `first..=last`.
     ///
     /// `lazy` stands for `RWF_DONTCACHE_LAZY`, `nowait` for `IOCB_NOWAIT`. Errors of the writeback
@@ -94,6 +136,12 @@ impl Mapping {
                 // SAFETY: The mapping is valid, and the file that it is of is open.
                 unsafe { bindings::filemap_dontcache_kick_writeback(self.0.get()) };
             }
+            #[cfg(CONFIG_DONTCACHE_PACED)]
+            // SAFETY: As above.
+            Decision::Pace => unsafe { self.pace(first, last, nowait) },
+            // There is none of that name.
+            #[cfg(not(CONFIG_DONTCACHE_PACED))]
+            Decision::Pace => (),
             Decision::Start(nr) => {
                 // SAFETY: As above.
                 let started = unsafe {

@@ -17,11 +17,18 @@ pub enum Policy {
     Lazy = 1,
     /// Wake the flusher of the mapping's device. Kernels from 7.2.
     Kick = 2,
+    /// Write what makes a good request at once, gather what is small, and let writers wait while
+    /// more is dirty or under writeback than the device writes in some milliseconds.
+    Paced = 3,
 }
 
 impl Policy {
     /// In the order of their numbers.
-    pub const ALL: [Policy; 3] = [Policy::Flush, Policy::Lazy, Policy::Kick];
+    pub const ALL: &'static [Policy] = if cfg!(CONFIG_DONTCACHE_PACED) {
+        &[Policy::Flush, Policy::Lazy, Policy::Kick, Policy::Paced]
+    } else {
+        &[Policy::Flush, Policy::Lazy, Policy::Kick]
+    };
 
     /// What applies unless somebody chose otherwise: what `CONFIG_DONTCACHE_POLICY_*` says, so
     /// that a kernel with another language can have the policy of before.
@@ -39,13 +46,15 @@ impl Policy {
             Policy::Flush => "flush",
             Policy::Lazy => "lazy",
             Policy::Kick => "kick",
+            Policy::Paced => "paced",
         }
     }
 
     /// The policy of that name: the exact name, in lower case.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         Self::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|policy| policy.name().as_bytes() == name)
     }
 
@@ -56,6 +65,7 @@ impl Policy {
             0 => Policy::Flush,
             1 => Policy::Lazy,
             2 => Policy::Kick,
+            3 => Policy::Paced,
             _ => Policy::DEFAULT,
         }
     }
@@ -87,6 +97,8 @@ pub enum Decision {
     Kick,
     /// Write the range, at most that many pages. Positive.
     Start(isize),
+    /// Leave it to what paces writers.
+    Pace,
 }
 
 /// The pages that `bytes` fill, rounded up; 0 for none or a negative count.
@@ -113,6 +125,7 @@ pub fn decide(policy: Policy, write: &Write, page_shift: u32) -> Decision {
     }
 
     match policy {
+        Policy::Paced => Decision::Pace,
         Policy::Kick => Decision::Kick,
         Policy::Lazy if write.busy => Decision::Skip,
         // Submission takes folio locks and waits for requests. The flusher may, this task may not.
@@ -280,14 +293,14 @@ mod tests {
 
     #[test]
     fn names_and_numbers_are_exact() {
-        for policy in Policy::ALL {
+        for &policy in Policy::ALL {
             assert!(Policy::from_name(policy.name().as_bytes()) == Some(policy));
             assert!(Policy::from_number(policy as u32) == policy);
         }
         for name in ["", "Lazy", "lazy ", " lazy", "laz", "lazyy", "1", "kick\n"] {
             assert!(Policy::from_name(name.as_bytes()).is_none());
         }
-        assert!(Policy::from_number(3) == Policy::DEFAULT);
+        assert!(Policy::from_number(4) == Policy::DEFAULT);
         assert!(Policy::from_number(u32::MAX) == Policy::DEFAULT);
     }
 }

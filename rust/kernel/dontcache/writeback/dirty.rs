@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What Rust remembers of a mapping that uncached writes have left dirty.
+//!
+//! C header: [`include/linux/fs.h`](srctree/include/linux/fs.h)
+
+use super::{
+    pending::{
+        Next,
+        Pending,
+        Range, //
+    },
+    units::Pages,
+    wb::{
+        self,
+        Wb,
+        TAIL, //
+    }, //
+};
+use crate::{
+    bindings,
+    dontcache::count,
+    list::{
+        impl_list_arc_safe,
+        impl_list_item,
+        AtomicTracker,
+        ListLinks,
+        TryNewListArc, //
+    },
+    page::PAGE_SHIFT,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        new_spinlock,
+        Arc,
+        SpinLock, //
+    }, //
+};
+use core::ptr;
+
+/// What is pending in a mapping, and its place on the list of its device's worker.
+///
+/// # Invariants
+///
+/// `mapping` is the one whose `dontcache` points here, or null. It becomes null with the lock of the
+/// list of `device` held.
+#[pin_data]
+pub struct Dirty {
+    mapping: Atomic<*mut bindings::address_space>,
+    device: Arc<Wb>,
+    good: Pages,
+    /// How many pages a writer may write before it asks again.
+    credit: Atomic<usize>,
+    #[pin]
+    pending: SpinLock<Pending>,
+    #[pin]
+    links: ListLinks,
+    #[pin]
+    tracker: AtomicTracker,
+}
+
+// The macro's own.
+#[allow(clippy::undocumented_unsafe_blocks)]
+const _: () = {
+    impl_list_arc_safe! {
+        impl ListArcSafe<0> for Dirty {
+            tracked_by tracker: AtomicTracker;
+        }
+    }
+};
+
+impl_list_item! {
+    impl ListItem<0> for Dirty { using ListLinks { self.links }; }
+}
+
+/// A request is good if it has the size of the device's largest, between 128 KiB and 1 MiB.
+const LEAST_GOOD: usize = (128 << 10) >> PAGE_SHIFT;
+const MOST_GOOD: usize = (1 << 20) >> PAGE_SHIFT;
+
+fn jiffies() -> usize {
+    // SAFETY: It is always there. The timer's interrupt sets it meanwhile.
+    unsafe { (&raw const bindings::jiffies).read_volatile() }
+}
+
+/// Where a mapping remembers it.
+///
+/// # Safety
+///
+/// The mapping lives for `'a`.
+#[inline]
+unsafe fn word<'a>(mapping: *mut bindings::address_space) -> &'a Atomic<*mut c_void> {
+    // SAFETY: As promised by the caller; it is only accessed atomically.
+    unsafe { Atomic::from_ptr(&raw mut (*mapping).dontcache) }
+}
+
+/// What a mapping remembers.
+///
+/// # Safety
+///
+/// The mapping lives and is not being evicted for `'a`.
+#[inline]
+unsafe fn of<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
+    // SAFETY: As promised by the caller: what is there stays until then.
+    unsafe { word(mapping).load(Relaxed).cast::<Dirty>().as_ref() }
+}
+
+/// Lets a mapping remember.
+///
+/// # Safety
+///
+/// As for [`of`].
+#[cold]
+unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
+    // SAFETY: As promised by the caller.
+    let (device, good) = unsafe {
+        (
+            wb::of_device(mapping)?,
+            bindings::dontcache_io_pages(mapping),
+        )
+    };
+    let new = Arc::pin_init(
+        pin_init!(Dirty {
+            mapping: Atomic::new(mapping),
+            device,
+            good: Pages(good.clamp(LEAST_GOOD, MOST_GOOD)),
+            credit: Atomic::new(0),
+            pending <- new_spinlock!(Pending::default(), "dontcache_pending"),
+            links <- ListLinks::new(),
+            tracker <- AtomicTracker::new(),
+        }),
+        GFP_NOWAIT,
+    )
+    .ok()?;
+    let new = Arc::into_raw(new);
+
+    // SAFETY: As promised by the caller. Who loses gives up what nobody else has seen.
+    unsafe {
+        if word(mapping)
+            .cmpxchg(
+                ptr::null_mut(),
+                new.cast_mut().cast(),
+                crate::sync::atomic::Full,
+            )
+            .is_err()
+        {
+            drop(Arc::from_raw(new));
+        }
+        of(mapping)
+    }
+}
+
+/// Follows a write of the bytes from `first` to before `end`: starts writeback of what is good to be
+/// written, leaves the rest to a worker, and waits while there is too much.
+///
+/// # Safety
+///
+/// The file of the mapping is open, and no locks are held.
+#[inline]
+pub(super) unsafe fn wrote(
+    mapping: *mut bindings::address_space,
+    first: usize,
+    end: usize,
+    nowait: bool,
+) -> usize {
+    // SAFETY: As promised by the caller.
+    let Some(dirty) = (unsafe { of(mapping).or_else(|| make(mapping)) }) else {
+        let range = Range {
+            first: first >> PAGE_SHIFT,
+            end: (end >> PAGE_SHIFT) + 1,
+        };
+
+        // Without memory to remember it.
+        //
+        // SAFETY: As promised by the caller.
+        return unsafe {
+            if nowait {
+                bindings::filemap_dontcache_kick_writeback(mapping);
+                0
+            } else {
+                write(mapping, range)
+            }
+        };
+    };
+    let mut pending = dirty.pending.lock();
+    let next = pending.wrote(first, end, jiffies(), dirty.good, nowait, PAGE_SHIFT as u32);
+    let left = !pending.is_empty();
+    let touched = (end - first).div_ceil(1 << PAGE_SHIFT);
+    let turn = pending.turn(Pages(touched), dirty.good).0;
+
+    drop(pending);
+    let started = match next {
+        Next::Write(range) => {
+            // SAFETY: As promised by the caller.
+            let started = unsafe { write(mapping, range) };
+
+            if left {
+                dirty.add(false);
+            }
+            started
+        }
+        Next::Worker => {
+            dirty.add(true);
+            0
+        }
+        Next::Gather => {
+            dirty.add(false);
+            0
+        }
+    };
+
+    let credit = dirty.credit.load(Relaxed).saturating_sub(touched);
+
+    dirty.credit.store(credit, Relaxed);
+    if credit < touched {
+        // SAFETY: As promised by the caller.
+        if unsafe { wb::pace(mapping, turn, &dirty.device, nowait) } {
+            dirty.credit.store(turn, Relaxed);
+        }
+    }
+    started
+}
+
+impl Dirty {
+    fn add(&self, soon: bool) {
+        // SAFETY: It came from `Arc::into_raw()`, and one reference is the mapping's.
+        let ours = unsafe { Arc::from_raw(self) };
+
+        self.device.add(&ours, soon);
+        let _ = Arc::into_raw(ours);
+    }
+
+    /// The mapping, and with it its inode and file system, until the result goes.
+    ///
+    /// With the lock of the list held.
+    pub(super) fn pin(&self) -> Option<Pinned<'_>> {
+        let mapping = self.mapping.load(Relaxed);
+
+        if mapping.is_null() {
+            return None;
+        }
+        // SAFETY: With the lock it cannot become null, so its inode is not freed meanwhile.
+        unsafe { bindings::dontcache_pin(mapping) }.then_some(Pinned {
+            dirty: self,
+            mapping,
+        })
+    }
+
+    /// With the lock of the list held.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.mapping.load(Relaxed).is_null()
+    }
+
+    /// With the lock of the list held.
+    pub(super) fn forget(&self) {
+        self.mapping.store(ptr::null_mut(), Relaxed);
+    }
+}
+
+/// Lets a mapping forget.
+///
+/// # Safety
+///
+/// It is being evicted.
+pub unsafe fn forget(mapping: *mut bindings::address_space) {
+    // SAFETY: As promised by the caller.
+    let dirty = unsafe { word(mapping) }.load(Relaxed).cast::<Dirty>();
+
+    if dirty.is_null() {
+        return;
+    }
+    // SAFETY: As above, and it came from `Arc::into_raw()`.
+    unsafe {
+        word(mapping).store(ptr::null_mut(), Relaxed);
+        let dirty = Arc::from_raw(dirty);
+
+        dirty.device.forget(&dirty);
+    }
+}
+
+/// A mapping whose inode and file system stay.
+pub(super) struct Pinned<'a> {
+    dirty: &'a Dirty,
+    mapping: *mut bindings::address_space,
+}
+
+impl Pinned<'_> {
+    /// Writes what is pending; returns whether something is left.
+    pub(super) fn write(&self, gather: usize) -> bool {
+        let mut pending = self.dirty.pending.lock();
+        let range = pending.take(jiffies(), gather, TAIL, PAGE_SHIFT as u32);
+        let left = !pending.is_empty();
+
+        drop(pending);
+        if let Some(range) = range {
+            // SAFETY: The inode stays.
+            let (started, dirty) = unsafe {
+                (
+                    write(self.mapping, range),
+                    bindings::dontcache_dirty_in(self.mapping, range.first, range.end - 1),
+                )
+            };
+
+            count(bindings::vm_event_item_DONTCACHE_START, started);
+            // It was under writeback, or cannot be written now.
+            if dirty {
+                return self.dirty.pending.lock().again(range, jiffies()) || left;
+            }
+        }
+        left
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        // SAFETY: The other half of `dontcache_pin()`.
+        unsafe { bindings::dontcache_unpin(self.mapping) };
+    }
+}
+
+/// Starts writeback of `range`; returns of how many pages.
+///
+/// # Safety
+///
+/// The inode of the mapping stays.
+unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> usize {
+    let first = (range.first << PAGE_SHIFT) as i64;
+    let last = ((range.end << PAGE_SHIFT) as i64).wrapping_sub(1);
+    // SAFETY: As promised by the caller.
+    let (alone, started) = unsafe {
+        (
+            wb::starting(mapping),
+            bindings::filemap_dontcache_writeback(mapping, first, last, c_long::MAX) as usize,
+        )
+    };
+
+    if let Some(wb) = alone.filter(|_| started == 0) {
+        wb.started_nothing();
+    }
+    started
+}

@@ -1,0 +1,640 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What paces the uncached writes to a device and of a cgroup: a `bdi_writeback`.
+//!
+//! C header: [`include/linux/backing-dev-defs.h`](srctree/include/linux/backing-dev-defs.h)
+
+use super::{
+    control::{
+        Control,
+        LEAST, //
+    },
+    dirty::Dirty,
+    units::{
+        Instant,
+        Micros,
+        Pages, //
+    }, //
+};
+use crate::{
+    alloc::{
+        AllocError,
+        Flags, //
+    },
+    bindings,
+    list::{
+        List,
+        ListArc, //
+    },
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed,
+            Release, //
+        },
+        new_spinlock,
+        Arc,
+        SpinLock, //
+    },
+    warn_on, //
+    workqueue::{
+        impl_has_delayed_work,
+        impl_has_work,
+        new_delayed_work,
+        new_work,
+        DelayedWork,
+        Queue,
+        Work,
+        WorkItem, //
+    },
+};
+use core::ptr;
+
+/// What a device is to have to do, in milliseconds.
+static SPAN: Atomic<usize> = Atomic::new(20);
+
+/// How many jiffies what is small gathers.
+const GATHER: usize = (bindings::HZ as usize).div_ceil(50);
+
+/// How many jiffies the page at the end of a stream waits for its rest.
+pub(super) const TAIL: usize = (bindings::HZ as usize).div_ceil(10);
+
+/// How many jiffies a writer waits at most before it looks for itself.
+const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
+
+/// How often it looks in vain before it asks the flusher for help.
+const PATIENCE: usize = 10;
+
+fn now() -> Instant {
+    // SAFETY: Always safe to call.
+    Instant(unsafe { bindings::ktime_get() } as usize / 1000)
+}
+
+/// What Rust knows of a `bdi_writeback`.
+///
+/// That of the device itself, not of a cgroup on it, also has the mappings that wait for a worker.
+#[pin_data]
+pub struct Wb {
+    #[pin]
+    queue: SpinLock<Waiters>,
+    /// The bound, in pages.
+    target: Atomic<usize>,
+    /// How many writers wait.
+    waiting: Atomic<usize>,
+    /// Whether the time of a single request is being taken.
+    alone: Atomic<bool>,
+    #[pin]
+    dirty: SpinLock<List<Dirty>>,
+    #[pin]
+    later: DelayedWork<Wb, 0>,
+    #[pin]
+    soon: Work<Wb, 1>,
+}
+
+/// Writers that wait, first come first served, and what they wait for.
+///
+/// # Invariants
+///
+/// The chain from `first` through `next` ends at `last`. Each waiter of it lives until it is taken
+/// out, with the lock held.
+struct Waiters {
+    control: Control,
+    first: *mut Waiter,
+    last: *mut Waiter,
+}
+
+/// A task that waits, on its own stack.
+struct Waiter {
+    task: *mut bindings::task_struct,
+    /// How much it may write then.
+    pages: usize,
+    granted: Atomic<bool>,
+    next: *mut Waiter,
+}
+
+// SAFETY: What the pointers point to is only used with the lock held.
+unsafe impl Send for Waiters {}
+
+impl Waiters {
+    /// # Safety
+    ///
+    /// `waiter` lives until it is granted or removed.
+    unsafe fn push(&mut self, waiter: *mut Waiter) {
+        // SAFETY: By the type invariants, and as promised by the caller.
+        unsafe {
+            match self.last.as_mut() {
+                Some(last) => last.next = waiter,
+                None => self.first = waiter,
+            }
+        }
+        self.last = waiter;
+    }
+
+    fn pop(&mut self) {
+        // SAFETY: By the type invariants.
+        if let Some(first) = unsafe { self.first.as_ref() } {
+            self.first = first.next;
+            if self.first.is_null() {
+                self.last = ptr::null_mut();
+            }
+        }
+    }
+
+    fn remove(&mut self, waiter: *mut Waiter) {
+        let (mut before, mut at) = (ptr::null_mut::<Waiter>(), self.first);
+
+        while !at.is_null() && at != waiter {
+            before = at;
+            // SAFETY: By the type invariants.
+            at = unsafe { (*at).next };
+        }
+        // SAFETY: As above.
+        unsafe {
+            let Some(at) = at.as_ref() else {
+                return;
+            };
+
+            match before.as_mut() {
+                Some(before) => before.next = at.next,
+                None => self.first = at.next,
+            }
+        }
+        if self.last == waiter {
+            self.last = before;
+        }
+    }
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self, 0> for Wb { self.later }
+}
+
+impl_has_work! {
+    impl HasWork<Self, 1> for Wb { self.soon }
+}
+
+impl WorkItem<0> for Wb {
+    type Pointer = Arc<Wb>;
+
+    fn run(this: Arc<Wb>) {
+        this.write(GATHER);
+    }
+}
+
+impl WorkItem<1> for Wb {
+    type Pointer = Arc<Wb>;
+
+    fn run(this: Arc<Wb>) {
+        this.write(0);
+    }
+}
+
+/// A `bdi_writeback` that an inode has at the moment, and keeps while this exists.
+///
+/// # Invariants
+///
+/// Between `unlocked_inode_to_wb_begin()` and `unlocked_inode_to_wb_end()`.
+struct Current {
+    wb: *mut bindings::bdi_writeback,
+    mapping: *mut bindings::address_space,
+    cookie: bindings::wb_lock_cookie,
+}
+
+impl Current {
+    /// # Safety
+    ///
+    /// The mapping lives as long as this, and has been written to.
+    #[inline]
+    unsafe fn of(mapping: *mut bindings::address_space) -> Self {
+        let mut cookie = bindings::wb_lock_cookie::default();
+        // SAFETY: As promised by the caller.
+        let wb = unsafe { bindings::dontcache_wb_begin(mapping, &mut cookie) };
+
+        Self {
+            wb,
+            mapping,
+            cookie,
+        }
+    }
+
+    /// What Rust knows of it, unless there was no memory for that.
+    #[inline]
+    fn get(&self) -> Option<&Wb> {
+        // SAFETY: It stays until `wb_exit()`, and the inode has a reference to the wb.
+        unsafe { self.wb.as_ref()?.dontcache.cast::<Wb>().as_ref() }
+    }
+
+    /// Its uncached pages: that are dirty or under writeback, and that are dirty. About, unless
+    /// `exact`: each CPU may have some that are not added up.
+    #[inline]
+    fn footprint(&self, exact: bool) -> Footprint {
+        if self.wb.is_null() {
+            return Footprint::default();
+        }
+        // SAFETY: It is a valid wb.
+        unsafe {
+            Footprint {
+                all: bindings::dontcache_wb_footprint(self.wb, exact),
+                dirty: bindings::dontcache_wb_dirty(self.wb, exact),
+            }
+        }
+    }
+}
+
+/// Uncached pages of a wb.
+#[derive(Clone, Copy, Default)]
+struct Footprint {
+    all: usize,
+    dirty: usize,
+}
+
+impl Footprint {
+    /// What there is room for. What gathers is no load of the device's, up to half of the bound.
+    fn room(self, target: usize) -> usize {
+        (target.saturating_add(self.dirty.min(target / 2))).saturating_sub(self.all)
+    }
+
+    /// Whether there is room for `pages`: a large write does not wait until the device is idle.
+    fn has_room(self, pages: usize, target: usize) -> bool {
+        self.all == 0 || self.room(target) >= pages.min(target / 2)
+    }
+}
+
+impl Drop for Current {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants.
+        unsafe { bindings::dontcache_wb_end(self.mapping, &mut self.cookie) };
+    }
+}
+
+/// Another reference to what has one.
+fn arc(wb: &Wb) -> Arc<Wb> {
+    // SAFETY: All that there is of this type came from `Arc::into_raw()`, and one reference is the
+    // `bdi_writeback`'s.
+    let ours = unsafe { Arc::from_raw(wb) };
+    let another = ours.clone();
+
+    let _ = Arc::into_raw(ours);
+    another
+}
+
+impl Wb {
+    fn new(flags: Flags) -> Result<Arc<Wb>, AllocError> {
+        Arc::pin_init(
+            pin_init!(Wb {
+                queue <- new_spinlock!(
+                    Waiters {
+                        control: Control::default(),
+                        first: ptr::null_mut(),
+                        last: ptr::null_mut(),
+                    },
+                    "dontcache_waiters"
+                ),
+                target: Atomic::new(LEAST.0),
+                waiting: Atomic::new(0),
+                alone: Atomic::new(false),
+                dirty <- new_spinlock!(List::new(), "dontcache_dirty"),
+                later <- new_delayed_work!("dontcache_later"),
+                soon <- new_work!("dontcache_soon"),
+            }),
+            flags,
+        )
+        .map_err(|_| AllocError)
+    }
+
+    /// Sees to it that a worker writes what is dirty in a mapping: soon, or when it has gathered.
+    pub(super) fn add(self: &Arc<Self>, dirty: &Arc<Dirty>, soon: bool) {
+        let Ok(link) = ListArc::try_from_arc(dirty.clone()) else {
+            if soon {
+                self.hurry();
+            }
+            return;
+        };
+        let mut list = self.dirty.lock();
+
+        list.push_back(link);
+        drop(list);
+        if soon {
+            self.hurry();
+        } else {
+            let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), GATHER);
+        }
+    }
+
+    /// Nothing was started after all.
+    pub(super) fn started_nothing(&self) {
+        self.alone.store(false, Relaxed);
+        self.queue.lock().control.started_nothing();
+    }
+
+    pub(super) fn hurry(self: &Arc<Self>) {
+        let _ = queue().enqueue::<Arc<Wb>, 1>(self.clone());
+    }
+
+    /// Writes what mappings have pending.
+    fn write(self: &Arc<Self>, gather: usize) {
+        let mut nr = usize::MAX;
+        let mut again = false;
+
+        while nr > 0 {
+            let mut list = self.dirty.lock();
+
+            if nr == usize::MAX {
+                nr = list.iter().count();
+            }
+            let Some(dirty) = list.pop_front().map(ListArc::into_arc) else {
+                break;
+            };
+            if dirty.is_forgotten() {
+                continue;
+            }
+            // With the lock: it is not forgotten meanwhile.
+            let pinned = dirty.pin();
+
+            drop(list);
+            nr = nr.saturating_sub(1);
+            // What is left has come just now, or is the tail of a stream. Or the file system is being
+            // unmounted, or mounted in another way.
+            if pinned.as_ref().is_none_or(|pinned| pinned.write(gather)) {
+                if let Ok(link) = ListArc::try_from_arc(dirty.clone()) {
+                    let mut list = self.dirty.lock();
+
+                    if !dirty.is_forgotten() {
+                        list.push_back(link);
+                        again = true;
+                    }
+                }
+            }
+        }
+        if again {
+            let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), GATHER);
+        }
+    }
+
+    /// Takes a mapping off the list.
+    pub(super) fn forget(&self, dirty: &Dirty) {
+        let mut list = self.dirty.lock();
+
+        dirty.forget();
+        // SAFETY: It is on this list or on none.
+        let removed = unsafe { list.remove(dirty) };
+
+        drop(list);
+        drop(removed);
+    }
+
+    /// Lets writers go on that have waited longest, as far as there is room for what each may write.
+    fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
+        let target = self.target.load(Relaxed);
+        let mut footprint = footprint;
+
+        // SAFETY: By the type invariants.
+        while let Some(waiter) = unsafe { queue.first.as_ref() } {
+            if !footprint.has_room(waiter.pages, target) {
+                break;
+            }
+            footprint.all = footprint.all.saturating_add(waiter.pages);
+            queue.pop();
+
+            let task = waiter.task;
+
+            waiter.granted.store(true, Release);
+            // SAFETY: It does not return before it has had the lock, which is held here.
+            unsafe { bindings::wake_up_process(task) };
+        }
+    }
+
+    /// Waits until it is this task's turn to write `pages`, or it is killed.
+    #[cold]
+    fn wait(&self, mapping: *mut bindings::address_space, pages: usize) {
+        let mut waiter = Waiter {
+            // SAFETY: Always safe to call.
+            task: unsafe { bindings::get_current() },
+            pages,
+            granted: Atomic::new(false),
+            next: ptr::null_mut(),
+        };
+        let this = &raw mut waiter;
+        // Not with the lock: interrupts take that of the mapping's pages, which this may hold.
+        let look = || {
+            // SAFETY: The file is open.
+            let current = unsafe { Current::of(mapping) };
+            let same = current.get().is_some_and(|wb| ptr::eq(wb, self));
+
+            same.then(|| current.footprint(true))
+        };
+        let Some(mut footprint) = look() else {
+            return;
+        };
+        let mut looks = 0;
+        let mut queue = self.queue.lock();
+
+        queue.control.held();
+        // SAFETY: It is removed below, unless it is granted.
+        unsafe { queue.push(this) };
+        self.waiting.fetch_add(1, Relaxed);
+        loop {
+            self.grant(&mut queue, footprint);
+            // SAFETY: It is this task's own state; who grants it sets it to running.
+            unsafe {
+                bindings::__set_current_state(bindings::TASK_KILLABLE);
+                if (*this).granted.load(Relaxed) || bindings::dontcache_killed() {
+                    break;
+                }
+            }
+            drop(queue);
+            // SAFETY: No locks are held.
+            unsafe { bindings::io_schedule_timeout(LOOK as c_long) };
+
+            let found = look();
+
+            looks += 1;
+            // What is dirty and on no list: its write failed, or it was dirtied under writeback, or by
+            // another policy. The flusher knows of it.
+            if looks % PATIENCE == 0 && found.is_some_and(|footprint| footprint.dirty > 0) {
+                // SAFETY: The file is open.
+                unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
+            }
+            queue = self.queue.lock();
+            match found {
+                Some(found) => footprint = found,
+                // The inode is another wb's now, whose writers this one need not wait for.
+                None => break,
+            }
+        }
+        // SAFETY: As above.
+        unsafe { bindings::__set_current_state(bindings::TASK_RUNNING) };
+        queue.remove(this);
+        self.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Where workers run: writers may be who frees memory for others.
+fn queue() -> &'static Queue {
+    // SAFETY: It is set once, before the first file system.
+    unsafe { Queue::from_raw(bindings::dontcache_wq) }
+}
+
+/// Whether a writer that may not wait has to.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+pub unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
+    // SAFETY: As promised by the caller.
+    let current = unsafe { Current::of(mapping) };
+
+    current.get().is_some_and(|wb| {
+        let target = wb.target.load(Relaxed);
+
+        current.footprint(false).room(target) == 0 && current.footprint(true).room(target) == 0
+    })
+}
+
+/// Follows a write after which the writer wants to write `pages` more: has a worker write what has
+/// gathered if it is much, and the device has little to do, and waits until there is room, unless
+/// `nowait`. Returns whether it waited.
+///
+/// # Safety
+///
+/// The file of the mapping is open, and no locks are held.
+#[inline]
+pub(super) unsafe fn pace(
+    mapping: *mut bindings::address_space,
+    pages: usize,
+    device: &Arc<Wb>,
+    nowait: bool,
+) -> bool {
+    // SAFETY: As promised by the caller.
+    let current = unsafe { Current::of(mapping) };
+    let Some(wb) = current.get() else {
+        return false;
+    };
+    let footprint = current.footprint(false);
+    let target = wb.target.load(Relaxed);
+
+    if footprint.dirty >= target / 2 && footprint.all.saturating_sub(footprint.dirty) < target / 2 {
+        device.hurry();
+    }
+    if nowait || wb.waiting.load(Relaxed) == 0 && footprint.has_room(pages, target) {
+        return false;
+    }
+    let wb = arc(wb);
+
+    drop(current);
+    wb.wait(mapping, pages);
+    true
+}
+
+/// Notes that writeback begins, if the device has nothing else to do: what comes of it is told to the
+/// result.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+#[inline]
+pub(super) unsafe fn starting(mapping: *mut bindings::address_space) -> Option<Arc<Wb>> {
+    // SAFETY: As promised by the caller.
+    let current = unsafe { Current::of(mapping) };
+    let wb = current.get()?;
+
+    // SAFETY: It is a valid wb.
+    if !unsafe { bindings::dontcache_wb_idle(current.wb) } {
+        return None;
+    }
+    let wb = arc(wb);
+
+    drop(current);
+    wb.queue.lock().control.started_alone(now());
+    wb.alone.store(true, Relaxed);
+    Some(wb)
+}
+
+/// Who is to be told that pages have been written, if somebody wants to know.
+///
+/// # Safety
+///
+/// The mapping lives.
+#[inline]
+pub(in crate::dontcache) unsafe fn to_be_told(
+    mapping: *mut bindings::address_space,
+) -> Option<Written> {
+    // SAFETY: As promised by the caller.
+    let current = unsafe { Current::of(mapping) };
+    let wb = current.get()?;
+
+    if wb.waiting.load(Relaxed) == 0 && !wb.alone.load(Relaxed) {
+        return None;
+    }
+    Some(Written {
+        footprint: current.footprint(false),
+        wb: arc(wb),
+    })
+}
+
+/// A `bdi_writeback`, and its uncached pages when the mapping was there still.
+pub(in crate::dontcache) struct Written {
+    wb: Arc<Wb>,
+    footprint: Footprint,
+}
+
+impl Written {
+    /// Notes that `pages` have been written, and lets writers go on.
+    pub(in crate::dontcache) fn tell(&self, pages: usize) {
+        let span = Micros::from_millis(SPAN.load(Relaxed));
+        let mut queue = self.wb.queue.lock();
+
+        queue.control.written(now(), Pages(pages));
+        self.wb.alone.store(false, Relaxed);
+        self.wb.target.store(queue.control.target(span).0, Relaxed);
+        self.wb.grant(&mut queue, self.footprint);
+    }
+}
+
+/// The `Wb` of the device of a mapping, to be kept.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+pub(super) unsafe fn of_device(mapping: *mut bindings::address_space) -> Option<Arc<Wb>> {
+    // SAFETY: As promised by the caller: its device lives.
+    unsafe {
+        let wb = bindings::dontcache_root_wb(mapping);
+
+        (*wb).dontcache.cast::<Wb>().as_ref().map(arc)
+    }
+}
+
+/// Adds what Rust knows to a new `bdi_writeback`. Without memory its writes are not paced.
+///
+/// # Safety
+///
+/// Nobody else uses it yet.
+pub unsafe fn init(wb: *mut bindings::bdi_writeback, flags: Flags) {
+    if let Ok(new) = Wb::new(flags) {
+        // SAFETY: As promised by the caller.
+        unsafe { (*wb).dontcache = Arc::into_raw(new).cast_mut().cast() };
+    }
+}
+
+/// The other half of [`init`].
+///
+/// # Safety
+///
+/// Nobody else uses it any more.
+pub unsafe fn exit(wb: *mut bindings::bdi_writeback) {
+    // What is added with the mark or a tag of a folio is to be taken away with it.
+    //
+    // SAFETY: As promised by the caller.
+    warn_on!(cfg!(CONFIG_DEBUG_VM) && unsafe { bindings::dontcache_wb_left(wb) } != 0);
+    // SAFETY: As promised by the caller; it came from `Arc::into_raw()`.
+    unsafe {
+        let old = core::mem::replace(&mut (*wb).dontcache, ptr::null_mut());
+
+        if !old.is_null() {
+            drop(Arc::from_raw(old.cast::<Wb>()));
+        }
+    }
+}
