@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
 # The policy "paced": writers wait for the device, what is small gathers, and all of it is
-# written soon. Each of these fails under some other policy, or where there is none. Sourced by
-# functional.sh.
+# written soon. Under lazy all of that fails. What is said of unmount, of data and of a killed
+# writer holds under any policy. Sourced by functional.sh.
 
 . ./common.sh
 

@@ -40,7 +40,7 @@ mutation() {
 	mutation pages-miscounted dropping/folio.rs 'dontcache_folios*' '/fn pages/,/^    }/s/as usize }/as usize + 1 }/'
 	mutation unlisted-not-drained dropping/retry.rs 'dontcache_folios*' 's/if unlisted {/if unlisted \&\& false {/'
 	mutation mark-kept dropping/retry.rs 'dontcache_folios*' '/^fn try_again/,/^}/s/^ *locked\.keep();$//'
-	mutation commit-forgotten dropping/retry.rs 'dontcache_folios*' 's/ if !locked\.is_to_be_committed()//'
+	mutation commit-forgotten dropping/retry.rs 'dontcache_folios*' 's/ \&\& !locked\.is_to_be_committed()//'
 	mutation remembered-twice dropping/retries.rs 'dontcache_*' 's/\.is_none_or(|other| other\.pfn == retry\.pfn)/.is_none()/'
 }
 

@@ -37,7 +37,7 @@ use crate::{
         Arc,
         SpinLock, //
     },
-    warn_on, //
+    warn_on,
     workqueue::{
         impl_has_delayed_work,
         impl_has_work,
@@ -47,12 +47,12 @@ use crate::{
         Queue,
         Work,
         WorkItem, //
-    },
+    }, //
 };
 use core::ptr;
 
-/// What a device is to have to do, in milliseconds.
-static SPAN: Atomic<usize> = Atomic::new(20);
+/// How long a device is to have something to do.
+const SPAN: Micros = Micros::from_millis(20);
 
 /// How many jiffies what is small gathers.
 const GATHER: usize = (bindings::HZ as usize).div_ceil(50);
@@ -583,12 +583,11 @@ pub(in crate::dontcache) struct Written {
 impl Written {
     /// Notes that `pages` have been written, and lets writers go on.
     pub(in crate::dontcache) fn tell(&self, pages: usize) {
-        let span = Micros::from_millis(SPAN.load(Relaxed));
         let mut queue = self.wb.queue.lock();
 
         queue.control.written(now(), Pages(pages));
         self.wb.alone.store(false, Relaxed);
-        self.wb.target.store(queue.control.target(span).0, Relaxed);
+        self.wb.target.store(queue.control.target(SPAN).0, Relaxed);
         self.wb.grant(&mut queue, self.footprint);
     }
 }
