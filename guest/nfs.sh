@@ -11,6 +11,24 @@ nfs_mount() {
 	mount -i -t nfs4 -o "vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,$1" 127.0.0.1:/ /mnt/nfs
 }
 
+# What is paced on the client is on the server too, if that does not cache either: each has its
+# bound of 4 MiB, and what two requests have of one page is written once.
+served() {
+	echo 1 > /sys/kernel/debug/nfsd/io_cache_write && set_policy paced && nfs_mount hard || return 1
+	before=$(sectors_written nullb12)
+	uncached_peak put $DONTCACHE /mnt/nfs/served 0 67110098 65536 && sync /mnt/nfs/served || return 1
+	written=$(($(sectors_written nullb12) - before))
+	echo "# at most $peak pages were to be written, $written sectors of $((67110098 / 512))"
+	[ $peak -le 4096 ] && [ $written -le $((67110098 / 512 * 21 / 20)) ] &&
+		is "0 pages cached" io gone /mnt/nfs/served 0 67110098 1000 &&
+		is "0 pages cached" io gone /mnt/export/served 0 67110098 1000
+	served_status=$?
+	echo 0 > /sys/kernel/debug/nfsd/io_cache_write
+	set_policy flush
+	umount /mnt/nfs
+	return $served_status
+}
+
 # The server keeps pages of its own of the file: those of /mnt/nfs are looked at.
 nfs_tests() {
 	if ! grep -q 'nfsd$' /proc/filesystems; then
@@ -49,6 +67,11 @@ nfs_tests() {
 		check "nfs: $flag, a mount that writes through" put_and_gone "$flag" none "/mnt/nfs/$flag-through" $len 65536
 	done
 	umount /mnt/nfs
+	if grep -q dontcache_must_wait /proc/kallsyms; then
+		check "nfs: a server that is paced" served
+	else
+		skip "nfs: a server that is paced" "not in this kernel"
+	fi
 	nfs_stop
 	umount /mnt/export
 }

@@ -24,12 +24,69 @@ sectors_written() {
 	awk '{ print $7 }' "/sys/class/block/$1/stat"
 }
 
-# More than the bound at once: 4 MiB, and one write of each writer. The lazy policy has 64.
+# bounded FILE PAGES: much more than that is written, and no more than that waits to be.
 bounded() {
 	uncached_peak put $DONTCACHE "$1" 0 67108864 65536
 	bound_status=$?
 	echo "# at most $peak pages were to be written"
-	[ $bound_status = 0 ] && [ "$peak" -le 2048 ]
+	[ $bound_status = 0 ] && [ "$peak" -le "$2" ]
+}
+
+# The bdi of a disk has its own policy and bound, whatever the sysctl says.
+knobs() {
+	bdi=/sys/block/nullb8/bdi
+	set_policy lazy
+	echo paced > $bdi/dontcache_policy && echo 1000000 > $bdi/dontcache_max_bytes || return 1
+	is paced cat $bdi/dontcache_policy && is 1003520 cat $bdi/dontcache_max_bytes &&
+		bounded "$1" 400
+	knobs_status=$?
+	echo default > $bdi/dontcache_policy && echo 0 > $bdi/dontcache_max_bytes &&
+		is default cat $bdi/dontcache_policy && is 0 cat $bdi/dontcache_max_bytes || return 1
+	set_policy paced
+	return $knobs_status
+}
+
+# set_wrong FILE VALUE: it is refused, and changes nothing.
+set_wrong() {
+	before=$(cat "$1")
+	! echo "$2" 2> /dev/null > "$1" && is "$before" cat "$1"
+}
+
+# A worker that comes while the filesystem is being unmounted lets it be.
+unmounted_under_worker() {
+	round=0
+	while [ $round -lt 20 ]; do
+		put $DONTCACHE /mnt/fs/last 0 $len 4096 > put.log && sleep 0.0$((round % 5)) &&
+			umount /mnt/fs && mount /dev/nullb8 /mnt/fs || return 1
+		round=$((round + 1))
+	done
+}
+
+# What waits is seen: by tracepoints, as pressure of I/O, and as a histogram.
+reported() {
+	page=/sys/kernel/debug/bdi/$(cat /sys/block/nullb8/dev)/dontcache
+	echo 524288 > /sys/block/nullb8/bdi/dontcache_max_bytes
+	pressure=$(sed -n 's/^some.*total=//p' /proc/pressure/io)
+	trace_while put $DONTCACHE "$1" 0 67108864 65536 || return 1
+	pressure=$(($(sed -n 's/^some.*total=//p' /proc/pressure/io) - pressure))
+	waited=$(traced_sum dontcache_pause usecs)
+	echo "# $(traced_lines dontcache_piece) pieces, $(traced_lines dontcache_pause) pauses, $waited us," \
+		"$pressure us of pressure"
+	echo 0 > /sys/block/nullb8/bdi/dontcache_max_bytes
+	cat "$page"
+	is $((67108864 / 65536)) traced_lines dontcache_decide &&
+		[ "$(traced_sum dontcache_piece started)" = $((67108864 / 4096)) ] &&
+		[ "$waited" -gt 0 ] && [ "$pressure" -ge $((waited / 2)) ] &&
+		awk '/^pauses/ { nr += $NF } /^written/ { kb = $2 } END { exit !(nr > 0 && kb >= 65536) }' "$page"
+}
+
+# Who does not call fsync() hears of an error as well, once, and fsync() does in any case.
+error_heard() {
+	failing nullb8 100
+	told=$(put $DONTCACHE "$1" 0 $len 65536)
+	failing nullb8 0
+	is EIO echo "$told" && is EIO io write sync 0 "$1" 0 4096 4096 &&
+		is ok io put $DONTCACHE none "$1" 0 $len 65536
 }
 
 # Nobody asks for it to be written.
@@ -45,10 +102,6 @@ overwritten() {
 	written=$(($(sectors_written nullb8) - before))
 	echo "# $written sectors of $((len / 512))"
 	[ $written -ge $((len / 512)) ] && is $pages io cached "$1" 0 $len
-}
-
-unmounted_at_once() {
-	put $DONTCACHE /mnt/fs/last 0 $len 4096 > put.log && umount /mnt/fs && mount /dev/nullb8 /mnt/fs
 }
 
 # A writer that waits for a device which takes 1 s for each request can be killed.
@@ -77,15 +130,32 @@ paced_tests() {
 	check "paced: set" is paced cat $policy
 	for fs in $filesystems; do
 		mkfs_on "$fs" /dev/nullb8 && mount -t "$fs" /dev/nullb8 /mnt/fs || exit 1
-		check "paced: $fs, writers wait" bounded /mnt/fs/bounded
+		# The bound, 4 MiB, and one write of each writer. The lazy policy has 64.
+		check "paced: $fs, writers wait" bounded /mnt/fs/bounded 2048
 		check "paced: $fs, and leave nothing" is "0 pages cached" io gone /mnt/fs/bounded 0 67108864 1000
 		for block in 512 4096 65536; do
 			check "paced: $fs, writes of $block go by themselves" gone_by_itself /mnt/fs/small-$block $block
 		done
 		check "paced: $fs, overwrites of what is cached are written" overwritten /mnt/fs/cached
-		check "paced: $fs, unmount does not wait for a worker" unmounted_at_once
+		check "paced: $fs, a device of its own policy and bound" knobs /mnt/fs/bounded
+		check "paced: $fs, what waits is seen" reported /mnt/fs/bounded
+		if [ -d $inject ]; then
+			check "paced: $fs, an error is heard by who writes" error_heard /mnt/fs/cached
+		else
+			skip "paced: $fs, errors" "no CONFIG_FAIL_MAKE_REQUEST"
+		fi
+		check "paced: $fs, unmounted under a worker" unmounted_under_worker
 		check "paced: $fs, and loses nothing" is ok io read sync 0 /mnt/fs/last 0 $len 65536
 		umount /mnt/fs
+	done
+	for wrong in pace "paced " default1 ""; do
+		check "paced: no policy '$wrong'" set_wrong /sys/block/nullb8/bdi/dontcache_policy "$wrong"
+	done
+	for wrong in -1 x 99999999999999999999; do
+		check "paced: no bound $wrong" set_wrong /sys/block/nullb8/bdi/dontcache_max_bytes "$wrong"
+	done
+	for wrong in 0 3001 x; do
+		check "paced: no time $wrong" set_wrong /proc/sys/vm/dontcache_ms "$wrong"
 	done
 	check "paced: a writer that waits can be killed" killed
 	set_policy flush

@@ -4,9 +4,12 @@
  * tracepoints, and a work item that is there from the start.
  */
 
+#include <linux/debugfs.h>
+#include <linux/device.h>
 #include <linux/dontcache.h>
 #include <linux/export.h>
 #include <linux/init.h>
+#include <linux/seq_file.h>
 #include <linux/workqueue.h>
 
 #define CREATE_TRACE_POINTS
@@ -17,6 +20,34 @@ static DECLARE_DELAYED_WORK(retry_work, dontcache_retry_work);
 static struct workqueue_struct *retry_wq __ro_after_init;
 #ifdef CONFIG_DONTCACHE_PACED
 struct workqueue_struct *dontcache_wq __ro_after_init;
+/* How long a device is to have something to do */
+unsigned int dontcache_ms = 20;
+
+DEVICE_ATTR_RW(dontcache_policy);
+DEVICE_ATTR_RW(dontcache_max_bytes);
+
+static int dontcache_show(struct seq_file *file, void *v)
+{
+	struct backing_dev_info *bdi = file->private;
+	struct bdi_writeback *wb;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(wb, &bdi->wb_list, bdi_node) {
+		if (!wb_tryget(wb))
+			continue;
+		dontcache_wb_show(file, wb);
+		wb_put(wb);
+	}
+	rcu_read_unlock();
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(dontcache);
+
+void dontcache_debug(struct backing_dev_info *bdi)
+{
+	debugfs_create_file("dontcache", 0444, bdi->debug_dir, bdi,
+			    &dontcache_fops);
+}
 #endif
 
 /* For filesystems that are modules: dontcache_finish_batch(). */
@@ -34,6 +65,7 @@ void dontcache_unmark(struct address_space *mapping, struct folio *folio, bool d
 {
 	struct bdi_writeback *wb;
 	unsigned long flags;
+	bool writeback, tagged;
 
 	xa_lock_irqsave(&mapping->i_pages, flags);
 	if (!dirty && folio_test_dirty(folio))
@@ -41,10 +73,12 @@ void dontcache_unmark(struct address_space *mapping, struct folio *folio, bool d
 	if (folio->mapping == mapping && folio_test_dropbehind(folio) &&
 	    mapping_can_writeback(mapping)) {
 		wb = inode_to_wb(mapping->host);
-		if (folio_test_writeback(folio) ||
-		    xa_get_mark(&mapping->i_pages, folio->index, PAGECACHE_TAG_DIRTY))
-			folio_mod_dontcache(folio, wb, -1);
-		if (folio_test_dirty(folio))
+		writeback = folio_test_writeback(folio);
+		tagged = xa_get_mark(&mapping->i_pages, folio->index, PAGECACHE_TAG_DIRTY);
+		if (writeback || tagged)
+			folio_mod_dontcache(folio, wb, -1, -writeback);
+		/* Or it is just being dirtied, and then counted without the mark */
+		if (dirty && tagged && folio_test_dirty(folio))
 			wb_stat_mod(wb, WB_DONTCACHE_DIRTY, -folio_nr_pages(folio));
 	}
 	folio_clear_dropbehind(folio);
@@ -60,6 +94,17 @@ static const struct ctl_table dontcache_table[] = {
 		.mode		= 0644,
 		.proc_handler	= dontcache_policy_handler,
 	},
+#ifdef CONFIG_DONTCACHE_PACED
+	{
+		.procname	= "dontcache_ms",
+		.data		= &dontcache_ms,
+		.maxlen		= sizeof(dontcache_ms),
+		.mode		= 0644,
+		.proc_handler	= proc_douintvec_minmax,
+		.extra1		= SYSCTL_ONE,
+		.extra2		= SYSCTL_THREE_THOUSAND,
+	},
+#endif
 };
 
 /* Before the first filesystem: what is dropped needs no memory to be dropped. */

@@ -413,6 +413,11 @@ static void folios_mapped_dirtied(struct kunit *test)
 			cond_resched();
 		folio_lock(tf->folio);
 		folio_cancel_dirty(tf->folio);
+		/* Only what is new gets the mark, and no tag of that is set. */
+		dontcache_unmark(tf->inode->i_mapping, tf->folio, true);
+		xa_lock_irq(&tf->inode->i_data.i_pages);
+		__xa_clear_mark(&tf->inode->i_data.i_pages, tf->index, PAGECACHE_TAG_DIRTY);
+		xa_unlock_irq(&tf->inode->i_data.i_pages);
 		folio_unlock(tf->folio);
 	}
 	kthread_stop(task);

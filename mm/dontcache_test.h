@@ -11,6 +11,7 @@
 #include <linux/backing-dev.h>
 #include <linux/bio.h>
 #include <linux/delay.h>
+#include <linux/dontcache.h>
 #include <linux/fs.h>
 #include <linux/irq_work.h>
 #include <linux/mount.h>
@@ -445,6 +446,8 @@ static bool clean_up(struct kunit *test)
 #ifdef CONFIG_DONTCACHE_PACED
 	ok &= !wb_stat_exact(WB_DONTCACHE);
 	KUNIT_EXPECT_EQ(test, wb_stat_exact(WB_DONTCACHE), 0);
+	ok &= !wb_stat_exact(WB_DONTCACHE_WRITEBACK);
+	KUNIT_EXPECT_EQ(test, wb_stat_exact(WB_DONTCACHE_WRITEBACK), 0);
 #endif
 	KUNIT_EXPECT_EQ(test, wb_stat_exact(WB_RECLAIMABLE), 0);
 	KUNIT_EXPECT_EQ(test, wb_stat_exact(WB_WRITEBACK), 0);

@@ -5,6 +5,8 @@
 //! Design: [`kernel::dontcache::writeback`] and [`kernel::dontcache::dropping`].
 
 use core::ptr::NonNull;
+#[cfg(CONFIG_DONTCACHE_PACED)]
+use kernel::dontcache::writeback::report;
 use kernel::{
     bindings,
     dontcache::{
@@ -38,9 +40,11 @@ pub unsafe extern "C" fn dontcache_write(
     bytes: isize,
     lazy: bool,
     nowait: bool,
-) {
+) -> c_int {
     // SAFETY: The file is open, so its mapping lives.
-    unsafe { Mapping::from_raw(mapping) }.wrote(first, last, bytes, lazy, nowait);
+    let mapping = unsafe { Mapping::from_raw(mapping) };
+
+    from_result(|| mapping.wrote(first, last, bytes, lazy, nowait).map(|()| 0))
 }
 
 /// Whether an uncached write that may not sleep is to be tried again by one that may.
@@ -92,6 +96,93 @@ pub unsafe extern "C" fn dontcache_wb_exit(wb: *mut bindings::bdi_writeback) {
 pub unsafe extern "C" fn dontcache_forget(mapping: *mut bindings::address_space) {
     // SAFETY: As promised by the caller.
     unsafe { kernel::dontcache::writeback::dirty::forget(mapping) };
+}
+
+/// The attributes of a bdi, see [`report::set_policy`] and [`report::set_most`].
+///
+/// # Safety
+///
+/// Only called for `/sys/class/bdi/*/dontcache_*`.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[export]
+pub unsafe extern "C" fn dontcache_policy_show(
+    dev: *mut bindings::device,
+    _attr: *mut bindings::device_attribute,
+    page: *mut c_char,
+) -> isize {
+    // SAFETY: As promised by the caller.
+    from_result(|| unsafe { report::show_policy(dev, page) })
+}
+
+/// See [`dontcache_policy_show`].
+///
+/// # Safety
+///
+/// As above; there are `len` bytes of `text`.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[export]
+pub unsafe extern "C" fn dontcache_policy_store(
+    dev: *mut bindings::device,
+    _attr: *mut bindings::device_attribute,
+    text: *const c_char,
+    len: usize,
+) -> isize {
+    from_result(|| {
+        // SAFETY: As promised by the caller.
+        unsafe { report::set_policy(dev, core::slice::from_raw_parts(text.cast(), len))? };
+        Ok(len as isize)
+    })
+}
+
+/// See [`dontcache_policy_show`].
+///
+/// # Safety
+///
+/// As above.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[export]
+pub unsafe extern "C" fn dontcache_max_bytes_show(
+    dev: *mut bindings::device,
+    _attr: *mut bindings::device_attribute,
+    page: *mut c_char,
+) -> isize {
+    // SAFETY: As promised by the caller.
+    from_result(|| unsafe { report::show_most(dev, page) })
+}
+
+/// See [`dontcache_policy_show`].
+///
+/// # Safety
+///
+/// As above; `text` ends with a null.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[export]
+pub unsafe extern "C" fn dontcache_max_bytes_store(
+    dev: *mut bindings::device,
+    _attr: *mut bindings::device_attribute,
+    text: *const c_char,
+    len: usize,
+) -> isize {
+    from_result(|| {
+        // SAFETY: As promised by the caller.
+        unsafe { report::set_most(dev, text)? };
+        Ok(len as isize)
+    })
+}
+
+/// Prints what is known of a `bdi_writeback`.
+///
+/// # Safety
+///
+/// Only called by `dontcache_show()`.
+#[cfg(CONFIG_DONTCACHE_PACED)]
+#[export]
+pub unsafe extern "C" fn dontcache_wb_show(
+    file: *mut bindings::seq_file,
+    wb: *mut bindings::bdi_writeback,
+) {
+    // SAFETY: As promised by the caller.
+    unsafe { report::show(file, wb) };
 }
 
 /// Drops a folio whose writeback has ended, or that was read; see [`batch::end_writeback`].

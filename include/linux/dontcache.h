@@ -35,8 +35,8 @@ struct dontcache_batch {
 };
 
 /* mm/filemap_dontcache.rs, called by mm/filemap.c, mm/dontcache.c and below. */
-void dontcache_write(struct address_space *mapping, loff_t first, loff_t last,
-		     ssize_t bytes, bool lazy, bool nowait);
+int dontcache_write(struct address_space *mapping, loff_t first, loff_t last,
+		    ssize_t bytes, bool lazy, bool nowait);
 void dontcache_end_writeback(struct folio *folio, bool again);
 void dontcache_moved(struct folio *to, struct folio *from);
 void dontcache_drop_batch(struct dontcache_batch *batch);
@@ -60,21 +60,46 @@ void dontcache_retry_later(void);
 void dontcache_wb_init(struct bdi_writeback *wb, gfp_t gfp);
 void dontcache_wb_exit(struct bdi_writeback *wb);
 void dontcache_forget(struct address_space *mapping);
+void dontcache_wb_show(struct seq_file *file, struct bdi_writeback *wb);
+
+struct device;
+struct device_attribute;
+
+ssize_t dontcache_policy_show(struct device *dev, struct device_attribute *attr,
+			      char *buf);
+ssize_t dontcache_policy_store(struct device *dev, struct device_attribute *attr,
+			       const char *buf, size_t count);
+ssize_t dontcache_max_bytes_show(struct device *dev, struct device_attribute *attr,
+				 char *buf);
+ssize_t dontcache_max_bytes_store(struct device *dev, struct device_attribute *attr,
+				  const char *buf, size_t count);
 
 /* mm/dontcache.c */
 extern struct workqueue_struct *dontcache_wq;
+extern unsigned int dontcache_ms;
+extern struct device_attribute dev_attr_dontcache_policy;
+extern struct device_attribute dev_attr_dontcache_max_bytes;
+void dontcache_debug(struct backing_dev_info *bdi);
 void dontcache_unmark(struct address_space *mapping, struct folio *folio,
 		      bool dirty);
 
 /*
  * WB_DONTCACHE: pages of dropbehind folios that are tagged as dirty or as under
- * writeback. All of that changes under the i_pages lock, so the count is exact.
+ * writeback, and of the latter WB_DONTCACHE_WRITEBACK. All of that changes under
+ * the i_pages lock, so the counts are exact.
  */
 static inline void folio_mod_dontcache(const struct folio *folio,
-				       struct bdi_writeback *wb, int sign)
+				       struct bdi_writeback *wb, int all,
+				       int writeback)
 {
-	if (folio_test_dropbehind(folio))
-		wb_stat_mod(wb, WB_DONTCACHE, sign * folio_nr_pages(folio));
+	long nr = folio_nr_pages(folio);
+
+	if (!folio_test_dropbehind(folio))
+		return;
+	if (all)
+		wb_stat_mod(wb, WB_DONTCACHE, all * nr);
+	if (writeback)
+		wb_stat_mod(wb, WB_DONTCACHE_WRITEBACK, writeback * nr);
 }
 
 static inline bool folio_is_dontcache(const struct folio *folio)
@@ -97,7 +122,8 @@ static inline void dontcache_unmark(struct address_space *mapping,
 }
 
 static inline void folio_mod_dontcache(const struct folio *folio,
-				       struct bdi_writeback *wb, int sign)
+				       struct bdi_writeback *wb, int all,
+				       int writeback)
 {
 }
 

@@ -63,15 +63,16 @@ rust_helper_dontcache_root_wb(struct address_space *mapping)
 }
 
 __rust_helper unsigned long
-rust_helper_dontcache_wb_dirty(struct bdi_writeback *wb, bool exact)
+rust_helper_dontcache_wb_writeback(struct bdi_writeback *wb, bool exact)
 {
-	return exact ? wb_stat_sum(wb, WB_DONTCACHE_DIRTY) :
-		       wb_stat(wb, WB_DONTCACHE_DIRTY);
+	return exact ? wb_stat_sum(wb, WB_DONTCACHE_WRITEBACK) :
+		       wb_stat(wb, WB_DONTCACHE_WRITEBACK);
 }
 
 __rust_helper long rust_helper_dontcache_wb_left(struct bdi_writeback *wb)
 {
-	return percpu_counter_sum(&wb->stat[WB_DONTCACHE]);
+	return percpu_counter_sum(&wb->stat[WB_DONTCACHE]) ?:
+	       percpu_counter_sum(&wb->stat[WB_DONTCACHE_WRITEBACK]);
 }
 
 __rust_helper bool rust_helper_dontcache_wb_idle(struct bdi_writeback *wb)

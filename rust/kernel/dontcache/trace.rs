@@ -45,4 +45,44 @@ declare_trace! {
     ///
     /// The caller has a reference to `folio`.
     pub(super) unsafe fn dontcache_retry(folio: *mut bindings::folio);
+
+    /// It is known what follows a write.
+    ///
+    /// # Safety
+    ///
+    /// The mapping lives.
+    pub(super) unsafe fn dontcache_decide(
+        mapping: *mut bindings::address_space,
+        first: i64,
+        last: i64,
+        what: c_uint,
+    );
+}
+
+#[cfg(CONFIG_DONTCACHE_PACED)]
+declare_trace! {
+    /// Writeback of pages was started.
+    ///
+    /// # Safety
+    ///
+    /// The mapping lives.
+    pub(super) unsafe fn dontcache_piece(
+        mapping: *mut bindings::address_space,
+        first: usize,
+        end: usize,
+        started: usize,
+    );
+
+    /// A writer has waited.
+    ///
+    /// # Safety
+    ///
+    /// The mapping lives.
+    pub(super) unsafe fn dontcache_pause(
+        mapping: *mut bindings::address_space,
+        footprint: usize,
+        writeback: usize,
+        bound: usize,
+        micros: usize,
+    );
 }

@@ -27,6 +27,10 @@ pub mod mapping;
 pub mod pending;
 pub mod policy;
 #[cfg(CONFIG_DONTCACHE_PACED)]
+pub mod report;
+#[cfg(CONFIG_DONTCACHE_PACED)]
 pub mod units;
+#[cfg(CONFIG_DONTCACHE_PACED)]
+mod waiters;
 #[cfg(CONFIG_DONTCACHE_PACED)]
 pub mod wb;

@@ -281,14 +281,14 @@ fn to_drop(folio: Folio<'_>) -> Result<Option<Locked<'_>>, bool> {
 #[cfg(CONFIG_DONTCACHE_PACED)]
 #[inline]
 fn remove_written(group: &mut [Option<Locked<'_>>]) -> usize {
-    use crate::dontcache::writeback::mapping;
+    use crate::dontcache::writeback::wb;
 
     let to_be_told = group
         .first()
         .and_then(Option::as_ref)
         .and_then(Locked::mapping)
         // SAFETY: The mapping lives as long as its folios are locked and in the page cache.
-        .and_then(|folios| unsafe { mapping::to_be_told(folios.as_ptr()) });
+        .and_then(|folios| unsafe { wb::to_be_told(folios.as_ptr()) });
     let gone = remove(group);
 
     if let Some(to_be_told) = to_be_told {

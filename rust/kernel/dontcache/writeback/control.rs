@@ -39,6 +39,16 @@ pub struct Control {
 }
 
 impl Control {
+    /// What the device writes when it has enough to do.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// How long a request takes on a device that has no other.
+    pub fn latency(&self) -> Micros {
+        self.latency
+    }
+
     /// The bound, if the device is to have `span` to write it.
     ///
     /// Twice the time of a request at least, or the device would have nothing to do while what was

@@ -19,7 +19,11 @@ use super::{
 };
 use crate::{
     bindings,
-    dontcache::count,
+    dontcache::{
+        count,
+        trace, //
+    },
+    error::to_result,
     list::{
         impl_list_arc_safe,
         impl_list_item,
@@ -54,6 +58,8 @@ pub struct Dirty {
     good: Pages,
     /// How many pages a writer may write before it asks again.
     credit: Atomic<usize>,
+    /// The last error of its writeback that a writer was told, or that was there before.
+    told: Atomic<u32>,
     #[pin]
     pending: SpinLock<Pending>,
     #[pin]
@@ -83,6 +89,20 @@ const MOST_GOOD: usize = (1 << 20) >> PAGE_SHIFT;
 fn jiffies() -> usize {
     // SAFETY: It is always there. The timer's interrupt sets it meanwhile.
     unsafe { (&raw const bindings::jiffies).read_volatile() }
+}
+
+/// Whether fsync() has seen the last error of a mapping: `ERRSEQ_SEEN` of lib/errseq.c.
+const SEEN: u32 = 1 << 12;
+
+/// The errors of the writeback of a mapping so far, and the last in its low bits. They stay there
+/// for fsync(), and for who opens the file next.
+///
+/// # Safety
+///
+/// The mapping lives.
+unsafe fn errors(mapping: *mut bindings::address_space) -> u32 {
+    // SAFETY: As promised by the caller. Others set it meanwhile.
+    unsafe { (&raw const (*mapping).wb_err).read_volatile() & !SEEN }
 }
 
 /// Where a mapping remembers it.
@@ -115,10 +135,11 @@ unsafe fn of<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
 #[cold]
 unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
     // SAFETY: As promised by the caller.
-    let (device, good) = unsafe {
+    let (device, good, told) = unsafe {
         (
             wb::of_device(mapping)?,
             bindings::dontcache_io_pages(mapping),
+            errors(mapping),
         )
     };
     let new = Arc::pin_init(
@@ -127,6 +148,7 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
             device,
             good: Pages(good.clamp(LEAST_GOOD, MOST_GOOD)),
             credit: Atomic::new(0),
+            told: Atomic::new(told),
             pending <- new_spinlock!(Pending::default(), "dontcache_pending"),
             links <- ListLinks::new(),
             tracker <- AtomicTracker::new(),
@@ -158,13 +180,17 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
 /// # Safety
 ///
 /// The file of the mapping is open, and no locks are held.
+///
+/// # Errors
+///
+/// That of an earlier write, once: who does not call fsync() would write on and on.
 #[inline]
 pub(super) unsafe fn wrote(
     mapping: *mut bindings::address_space,
     first: usize,
     end: usize,
     nowait: bool,
-) -> usize {
+) -> Result {
     // SAFETY: As promised by the caller.
     let Some(dirty) = (unsafe { of(mapping).or_else(|| make(mapping)) }) else {
         let range = Range {
@@ -175,14 +201,14 @@ pub(super) unsafe fn wrote(
         // Without memory to remember it.
         //
         // SAFETY: As promised by the caller.
-        return unsafe {
+        unsafe {
             if nowait {
                 bindings::filemap_dontcache_kick_writeback(mapping);
-                0
             } else {
-                write(mapping, range)
+                write(mapping, range);
             }
-        };
+        }
+        return Ok(());
     };
     let mut pending = dirty.pending.lock();
     let next = pending.wrote(first, end, jiffies(), dirty.good, nowait, PAGE_SHIFT as u32);
@@ -191,25 +217,16 @@ pub(super) unsafe fn wrote(
     let turn = pending.turn(Pages(touched), dirty.good).0;
 
     drop(pending);
-    let started = match next {
+    match next {
         Next::Write(range) => {
             // SAFETY: As promised by the caller.
-            let started = unsafe { write(mapping, range) };
-
-            if left {
+            if unsafe { dirty.write(mapping, range) } || left {
                 dirty.add(false);
             }
-            started
         }
-        Next::Worker => {
-            dirty.add(true);
-            0
-        }
-        Next::Gather => {
-            dirty.add(false);
-            0
-        }
-    };
+        Next::Worker => dirty.add(true),
+        Next::Gather => dirty.add(false),
+    }
 
     let credit = dirty.credit.load(Relaxed).saturating_sub(touched);
 
@@ -220,7 +237,15 @@ pub(super) unsafe fn wrote(
             dirty.credit.store(turn, Relaxed);
         }
     }
-    started
+
+    // SAFETY: As promised by the caller.
+    let errors = unsafe { errors(mapping) };
+
+    if errors == dirty.told.load(Relaxed) {
+        return Ok(());
+    }
+    dirty.told.store(errors, Relaxed);
+    to_result(-((errors & bindings::MAX_ERRNO) as c_int))
 }
 
 impl Dirty {
@@ -232,6 +257,26 @@ impl Dirty {
         let _ = Arc::into_raw(ours);
     }
 
+    /// Starts writeback of `range`; returns whether some of it is to be written once more: large
+    /// folios are under writeback as a whole, and some cannot be written now.
+    ///
+    /// # Safety
+    ///
+    /// The inode of the mapping, which is this one's, stays.
+    unsafe fn write(&self, mapping: *mut bindings::address_space, range: Range) -> bool {
+        // SAFETY: As promised by the caller.
+        let (started, dirty, busy) = unsafe {
+            (
+                write(mapping, range),
+                bindings::dontcache_dirty_in(mapping, range.first, range.end - 1),
+                bindings::dontcache_mapping_busy(mapping),
+            )
+        };
+
+        self.device.report.started(started);
+        dirty && self.pending.lock().again(range, jiffies(), busy)
+    }
+
     /// The mapping, and with it its inode and file system, until the result goes.
     ///
     /// With the lock of the list held.
@@ -241,8 +286,10 @@ impl Dirty {
         if mapping.is_null() {
             return None;
         }
+        // Not then_some(): to drop what was not pinned would unpin it.
+        //
         // SAFETY: With the lock it cannot become null, so its inode is not freed meanwhile.
-        unsafe { bindings::dontcache_pin(mapping) }.then_some(Pinned {
+        unsafe { bindings::dontcache_pin(mapping) }.then(|| Pinned {
             dirty: self,
             mapping,
         })
@@ -294,22 +341,8 @@ impl Pinned<'_> {
         let left = !pending.is_empty();
 
         drop(pending);
-        if let Some(range) = range {
-            // SAFETY: The inode stays.
-            let (started, dirty) = unsafe {
-                (
-                    write(self.mapping, range),
-                    bindings::dontcache_dirty_in(self.mapping, range.first, range.end - 1),
-                )
-            };
-
-            count(bindings::vm_event_item_DONTCACHE_START, started);
-            // It was under writeback, or cannot be written now.
-            if dirty {
-                return self.dirty.pending.lock().again(range, jiffies()) || left;
-            }
-        }
-        left
+        // SAFETY: The inode stays.
+        range.is_some_and(|range| unsafe { self.dirty.write(self.mapping, range) }) || left
     }
 }
 
@@ -328,6 +361,7 @@ impl Drop for Pinned<'_> {
 unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> usize {
     let first = (range.first << PAGE_SHIFT) as i64;
     let last = ((range.end << PAGE_SHIFT) as i64).wrapping_sub(1);
+
     // SAFETY: As promised by the caller.
     let (alone, started) = unsafe {
         (
@@ -339,5 +373,8 @@ unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> usize {
     if let Some(wb) = alone.filter(|_| started == 0) {
         wb.started_nothing();
     }
+    // SAFETY: As promised by the caller.
+    unsafe { trace::dontcache_piece(mapping, range.first, range.end, started) };
+    count(bindings::vm_event_item_DONTCACHE_START, started);
     started
 }

@@ -13,7 +13,10 @@ use super::policy::{
 };
 use crate::{
     bindings,
-    dontcache::count,
+    dontcache::{
+        count,
+        trace, //
+    },
     page::PAGE_SHIFT,
     prelude::*,
     str::CStr,
@@ -33,6 +36,22 @@ pub fn policy() -> Policy {
     Policy::from_number(POLICY.load(Relaxed))
 }
 
+/// The policy for a mapping: its device may have its own.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+#[inline]
+unsafe fn policy_of(mapping: *mut bindings::address_space) -> Policy {
+    #[cfg(CONFIG_DONTCACHE_PACED)]
+    // SAFETY: As promised by the caller.
+    if let Some(own) = unsafe { super::wb::policy_of(mapping) } {
+        return own;
+    }
+    let _ = mapping;
+    policy()
+}
+
 /// Whether a writer that may not wait has to.
 ///
 /// # Safety
@@ -41,24 +60,7 @@ pub fn policy() -> Policy {
 #[cfg(CONFIG_DONTCACHE_PACED)]
 pub unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
     // SAFETY: As promised by the caller.
-    policy() == Policy::Paced && unsafe { super::wb::must_wait(mapping) }
-}
-
-/// Who is to be told that pages of a mapping have been written, if somebody wants to know.
-///
-/// # Safety
-///
-/// The mapping lives.
-#[cfg(CONFIG_DONTCACHE_PACED)]
-#[inline]
-pub(in crate::dontcache) unsafe fn to_be_told(
-    mapping: *mut bindings::address_space,
-) -> Option<super::wb::Written> {
-    if policy() != Policy::Paced {
-        return None;
-    }
-    // SAFETY: As promised by the caller.
-    unsafe { super::wb::to_be_told(mapping) }
+    unsafe { policy_of(mapping) == Policy::Paced && super::wb::must_wait(mapping) }
 }
 
 /// Puts the policy called `name` in force, for writes that finish from now on.
@@ -96,20 +98,6 @@ impl Mapping {
         unsafe { bindings::dontcache_mapping_busy(self.0.get()) }
     }
 
-    /// # Safety
-    ///
-    /// The file is open, and no locks are held.
-    #[cfg(CONFIG_DONTCACHE_PACED)]
-    #[inline]
-    unsafe fn pace(&self, first: i64, last: i64, nowait: bool) {
-        let (first, end) = (first as usize, (last as usize).saturating_add(1));
-
-        // SAFETY: As promised by the caller.
-        let started = unsafe { super::dirty::wrote(self.0.get(), first, end, nowait) };
-
-        count(bindings::vm_event_item_DONTCACHE_START, started);
-    }
-
     /// Follows a write of `bytes` bytes at `first..=last`.
     ///
     /// `lazy` stands for `RWF_DONTCACHE_LAZY`, `nowait` for `IOCB_NOWAIT`. Errors of the writeback
@@ -117,9 +105,18 @@ impl Mapping {
     ///
     /// Context: task that has the file open, no locks held that writeback takes. May sleep unless
     /// `nowait`.
+    ///
+    /// # Errors
+    ///
+    /// That of an earlier write, once, if writers are paced.
     #[inline]
-    pub fn wrote(&self, first: i64, last: i64, bytes: isize, lazy: bool, nowait: bool) {
-        let policy = if lazy { Policy::Lazy } else { policy() };
+    pub fn wrote(&self, first: i64, last: i64, bytes: isize, lazy: bool, nowait: bool) -> Result {
+        let policy = if lazy {
+            Policy::Lazy
+        } else {
+            // SAFETY: The file that the mapping is of is open.
+            unsafe { policy_of(self.0.get()) }
+        };
         let write = Write {
             first,
             last,
@@ -127,8 +124,11 @@ impl Mapping {
             busy: policy == Policy::Lazy && self.under_writeback(),
             nowait,
         };
+        let decision = policy::decide(policy, &write, PAGE_SHIFT as u32);
 
-        match policy::decide(policy, &write, PAGE_SHIFT as u32) {
+        // SAFETY: The mapping is valid.
+        unsafe { trace::dontcache_decide(self.0.get(), first, last, decision.number()) };
+        match decision {
             Decision::Nothing => (),
             Decision::Skip => count(bindings::vm_event_item_DONTCACHE_SKIP, 1),
             Decision::Kick => {
@@ -137,8 +137,12 @@ impl Mapping {
                 unsafe { bindings::filemap_dontcache_kick_writeback(self.0.get()) };
             }
             #[cfg(CONFIG_DONTCACHE_PACED)]
-            // SAFETY: As above.
-            Decision::Pace => unsafe { self.pace(first, last, nowait) },
+            Decision::Pace => {
+                let (first, end) = (first as usize, (last as usize).saturating_add(1));
+
+                // SAFETY: As above.
+                return unsafe { super::dirty::wrote(self.0.get(), first, end, nowait) };
+            }
             // There is none of that name.
             #[cfg(not(CONFIG_DONTCACHE_PACED))]
             Decision::Pace => (),
@@ -154,5 +158,6 @@ impl Mapping {
                 );
             }
         }
+        Ok(())
     }
 }

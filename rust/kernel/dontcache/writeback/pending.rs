@@ -7,7 +7,7 @@
 
 use super::units::Pages;
 
-/// How often what was under writeback is written once more.
+/// How often what is dirty is written once more, when there is no writeback that it may wait for.
 const AGAIN: u32 = 20;
 
 /// What a writer that does not stream may write in its turn.
@@ -56,7 +56,10 @@ pub struct Pending {
     next: usize,
     /// When that was, in jiffies.
     at: usize,
-    /// How often what was to be written was dirty afterwards.
+    /// What was to be written and was dirty afterwards, since when, and how often. Not a part of
+    /// `range`: a stream that went on with that would submit page by page.
+    left: Option<Range>,
+    left_since: usize,
     again: u32,
     /// Whether it went on where the one before had ended.
     streams: bool,
@@ -65,7 +68,7 @@ pub struct Pending {
 impl Pending {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.range.is_none()
+        self.range.is_none() && self.left.is_none()
     }
 
     /// Follows a write of the bytes from `first` to before `end`, at least one.
@@ -124,6 +127,12 @@ impl Pending {
         tail: usize,
         page_shift: u32,
     ) -> Option<Range> {
+        if now.wrapping_sub(self.left_since) >= gather {
+            if let Some(left) = self.left.take() {
+                return Some(left);
+            }
+        }
+
         let all = self.range?;
 
         if now.wrapping_sub(self.since) < gather {
@@ -140,15 +149,17 @@ impl Pending {
         (whole.first < whole.end).then_some(whole)
     }
 
-    /// What was taken is dirty still; returns whether it is to be written once more. It need not have
-    /// been an uncached write's: that ends.
-    pub fn again(&mut self, range: Range, now: usize) -> bool {
-        if self.again >= AGAIN {
-            return false;
+    /// What was taken is dirty still; returns whether it is to be written once more. `busy` is
+    /// whether some of the file is under writeback. If not, others may be who dirty it: that ends.
+    pub fn again(&mut self, range: Range, now: usize, busy: bool) -> bool {
+        if !busy {
+            if self.again >= AGAIN {
+                return false;
+            }
+            self.again += 1;
         }
-        self.again += 1;
-        self.since = now;
-        self.range = Some(self.range.map_or(range, |all| all.with(range)));
+        self.left_since = now;
+        self.left = Some(self.left.map_or(range, |left| left.with(range)));
         true
     }
 

@@ -36,6 +36,8 @@ impl Policy {
         Policy::Kick
     } else if cfg!(CONFIG_DONTCACHE_POLICY_LAZY) {
         Policy::Lazy
+    } else if cfg!(CONFIG_DONTCACHE_POLICY_PACED) {
+        Policy::Paced
     } else {
         Policy::Flush
     };
@@ -99,6 +101,19 @@ pub enum Decision {
     Start(isize),
     /// Leave it to what paces writers.
     Pace,
+}
+
+impl Decision {
+    /// What `include/trace/events/dontcache.h` has names for.
+    pub const fn number(self) -> u32 {
+        match self {
+            Decision::Nothing => 0,
+            Decision::Skip => 1,
+            Decision::Kick => 2,
+            Decision::Start(_) => 3,
+            Decision::Pace => 4,
+        }
+    }
 }
 
 /// The pages that `bytes` fill, rounded up; 0 for none or a negative count.

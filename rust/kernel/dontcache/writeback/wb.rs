@@ -10,10 +10,16 @@ use super::{
         LEAST, //
     },
     dirty::Dirty,
+    policy::Policy,
+    report::Report,
     units::{
         Instant,
         Micros,
         Pages, //
+    },
+    waiters::{
+        Waiter,
+        Waiters, //
     }, //
 };
 use crate::{
@@ -22,6 +28,7 @@ use crate::{
         Flags, //
     },
     bindings,
+    dontcache::trace,
     list::{
         List,
         ListArc, //
@@ -30,8 +37,7 @@ use crate::{
     sync::{
         atomic::{
             Atomic,
-            Relaxed,
-            Release, //
+            Relaxed, //
         },
         new_spinlock,
         Arc,
@@ -51,8 +57,16 @@ use crate::{
 };
 use core::ptr;
 
-/// How long a device is to have something to do.
-const SPAN: Micros = Micros::from_millis(20);
+/// How long a device is to have something to do: the sysctl `vm.dontcache_ms`.
+fn span() -> Micros {
+    // SAFETY: It is always there. Somebody may set it meanwhile.
+    let ms = unsafe { (&raw const bindings::dontcache_ms).read_volatile() };
+
+    Micros::from_millis(ms as usize)
+}
+
+/// The number of no policy.
+const NONE: u32 = u32::MAX;
 
 /// How many jiffies what is small gathers.
 const GATHER: usize = (bindings::HZ as usize).div_ceil(50);
@@ -66,6 +80,9 @@ const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
 /// How often it looks in vain before it asks the flusher for help.
 const PATIENCE: usize = 10;
 
+/// How often it looks in vain before it goes on, if the device has nothing to do.
+const DESPAIR: usize = 100;
+
 fn now() -> Instant {
     // SAFETY: Always safe to call.
     Instant(unsafe { bindings::ktime_get() } as usize / 1000)
@@ -76,10 +93,16 @@ fn now() -> Instant {
 /// That of the device itself, not of a cgroup on it, also has the mappings that wait for a worker.
 #[pin_data]
 pub struct Wb {
+    /// That of the device, unless this is it.
+    device: Option<Arc<Wb>>,
     #[pin]
     queue: SpinLock<Waiters>,
-    /// The bound, in pages.
+    /// What the device writes in the time that it is to have something to do, in pages.
     target: Atomic<usize>,
+    /// Of the device: what the bound is at most, in pages, and its policy, or [`NONE`].
+    most: Atomic<usize>,
+    policy: Atomic<u32>,
+    pub(super) report: Report,
     /// How many writers wait.
     waiting: Atomic<usize>,
     /// Whether the time of a single request is being taken.
@@ -90,80 +113,6 @@ pub struct Wb {
     later: DelayedWork<Wb, 0>,
     #[pin]
     soon: Work<Wb, 1>,
-}
-
-/// Writers that wait, first come first served, and what they wait for.
-///
-/// # Invariants
-///
-/// The chain from `first` through `next` ends at `last`. Each waiter of it lives until it is taken
-/// out, with the lock held.
-struct Waiters {
-    control: Control,
-    first: *mut Waiter,
-    last: *mut Waiter,
-}
-
-/// A task that waits, on its own stack.
-struct Waiter {
-    task: *mut bindings::task_struct,
-    /// How much it may write then.
-    pages: usize,
-    granted: Atomic<bool>,
-    next: *mut Waiter,
-}
-
-// SAFETY: What the pointers point to is only used with the lock held.
-unsafe impl Send for Waiters {}
-
-impl Waiters {
-    /// # Safety
-    ///
-    /// `waiter` lives until it is granted or removed.
-    unsafe fn push(&mut self, waiter: *mut Waiter) {
-        // SAFETY: By the type invariants, and as promised by the caller.
-        unsafe {
-            match self.last.as_mut() {
-                Some(last) => last.next = waiter,
-                None => self.first = waiter,
-            }
-        }
-        self.last = waiter;
-    }
-
-    fn pop(&mut self) {
-        // SAFETY: By the type invariants.
-        if let Some(first) = unsafe { self.first.as_ref() } {
-            self.first = first.next;
-            if self.first.is_null() {
-                self.last = ptr::null_mut();
-            }
-        }
-    }
-
-    fn remove(&mut self, waiter: *mut Waiter) {
-        let (mut before, mut at) = (ptr::null_mut::<Waiter>(), self.first);
-
-        while !at.is_null() && at != waiter {
-            before = at;
-            // SAFETY: By the type invariants.
-            at = unsafe { (*at).next };
-        }
-        // SAFETY: As above.
-        unsafe {
-            let Some(at) = at.as_ref() else {
-                return;
-            };
-
-            match before.as_mut() {
-                Some(before) => before.next = at.next,
-                None => self.first = at.next,
-            }
-        }
-        if self.last == waiter {
-            self.last = before;
-        }
-    }
 }
 
 impl_has_delayed_work! {
@@ -225,8 +174,7 @@ impl Current {
         unsafe { self.wb.as_ref()?.dontcache.cast::<Wb>().as_ref() }
     }
 
-    /// Its uncached pages: that are dirty or under writeback, and that are dirty. About, unless
-    /// `exact`: each CPU may have some that are not added up.
+    /// Its uncached pages. About, unless `exact`: each CPU may have some that are not added up.
     #[inline]
     fn footprint(&self, exact: bool) -> Footprint {
         if self.wb.is_null() {
@@ -236,7 +184,7 @@ impl Current {
         unsafe {
             Footprint {
                 all: bindings::dontcache_wb_footprint(self.wb, exact),
-                dirty: bindings::dontcache_wb_dirty(self.wb, exact),
+                writeback: bindings::dontcache_wb_writeback(self.wb, exact),
             }
         }
     }
@@ -245,14 +193,27 @@ impl Current {
 /// Uncached pages of a wb.
 #[derive(Clone, Copy, Default)]
 struct Footprint {
+    /// Dirty or under writeback.
     all: usize,
-    dirty: usize,
+    writeback: usize,
 }
 
 impl Footprint {
+    fn dirty(self) -> usize {
+        self.all.saturating_sub(self.writeback)
+    }
+
+    /// With `pages` more, which do not gather.
+    fn with(self, pages: usize) -> Footprint {
+        Footprint {
+            all: self.all.saturating_add(pages),
+            writeback: self.writeback.saturating_add(pages),
+        }
+    }
+
     /// What there is room for. What gathers is no load of the device's, up to half of the bound.
     fn room(self, target: usize) -> usize {
-        (target.saturating_add(self.dirty.min(target / 2))).saturating_sub(self.all)
+        (target.saturating_add(self.dirty().min(target / 2))).saturating_sub(self.all)
     }
 
     /// Whether there is room for `pages`: a large write does not wait until the device is idle.
@@ -281,18 +242,15 @@ fn arc(wb: &Wb) -> Arc<Wb> {
 }
 
 impl Wb {
-    fn new(flags: Flags) -> Result<Arc<Wb>, AllocError> {
+    fn new(device: Option<Arc<Wb>>, flags: Flags) -> Result<Arc<Wb>, AllocError> {
         Arc::pin_init(
             pin_init!(Wb {
-                queue <- new_spinlock!(
-                    Waiters {
-                        control: Control::default(),
-                        first: ptr::null_mut(),
-                        last: ptr::null_mut(),
-                    },
-                    "dontcache_waiters"
-                ),
+                device,
+                queue <- new_spinlock!(Waiters::new(), "dontcache_waiters"),
                 target: Atomic::new(LEAST.0),
+                most: Atomic::new(usize::MAX),
+                policy: Atomic::new(NONE),
+                report: Report::new(),
                 waiting: Atomic::new(0),
                 alone: Atomic::new(false),
                 dirty <- new_spinlock!(List::new(), "dontcache_dirty"),
@@ -302,6 +260,40 @@ impl Wb {
             flags,
         )
         .map_err(|_| AllocError)
+    }
+
+    fn device(&self) -> &Wb {
+        self.device.as_deref().unwrap_or(self)
+    }
+
+    /// How many uncached pages it may have, dirty or under writeback.
+    pub(super) fn bound(&self) -> usize {
+        let most = self.device().most.load(Relaxed);
+
+        self.target.load(Relaxed).min(most)
+    }
+
+    /// What the bound of a device is at most, in pages: `usize::MAX` if nobody said.
+    pub(super) fn most(&self) -> &Atomic<usize> {
+        &self.most
+    }
+
+    /// The policy of a device, if it has one of its own.
+    pub(super) fn policy(&self) -> Option<Policy> {
+        match self.policy.load(Relaxed) {
+            NONE => None,
+            number => Some(Policy::from_number(number)),
+        }
+    }
+
+    pub(super) fn set_policy(&self, policy: Option<Policy>) {
+        self.policy
+            .store(policy.map_or(NONE, |policy| policy as u32), Relaxed);
+    }
+
+    /// How fast the device was found to be, and how many writers wait for it.
+    pub(super) fn measured(&self) -> (Control, usize) {
+        (self.queue.lock().control, self.waiting.load(Relaxed))
     }
 
     /// Sees to it that a worker writes what is dirty in a mapping: soon, or when it has gathered.
@@ -387,35 +379,22 @@ impl Wb {
 
     /// Lets writers go on that have waited longest, as far as there is room for what each may write.
     fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
-        let target = self.target.load(Relaxed);
+        let bound = self.bound();
         let mut footprint = footprint;
 
-        // SAFETY: By the type invariants.
-        while let Some(waiter) = unsafe { queue.first.as_ref() } {
-            if !footprint.has_room(waiter.pages, target) {
+        while let Some(pages) = queue.first().map(|waiter| waiter.pages) {
+            if !footprint.has_room(pages, bound) {
                 break;
             }
-            footprint.all = footprint.all.saturating_add(waiter.pages);
-            queue.pop();
-
-            let task = waiter.task;
-
-            waiter.granted.store(true, Release);
-            // SAFETY: It does not return before it has had the lock, which is held here.
-            unsafe { bindings::wake_up_process(task) };
+            footprint = footprint.with(pages);
+            queue.grant_first();
         }
     }
 
     /// Waits until it is this task's turn to write `pages`, or it is killed.
     #[cold]
     fn wait(&self, mapping: *mut bindings::address_space, pages: usize) {
-        let mut waiter = Waiter {
-            // SAFETY: Always safe to call.
-            task: unsafe { bindings::get_current() },
-            pages,
-            granted: Atomic::new(false),
-            next: ptr::null_mut(),
-        };
+        let mut waiter = Waiter::new(pages);
         let this = &raw mut waiter;
         // Not with the lock: interrupts take that of the mapping's pages, which this may hold.
         let look = || {
@@ -440,7 +419,7 @@ impl Wb {
             // SAFETY: It is this task's own state; who grants it sets it to running.
             unsafe {
                 bindings::__set_current_state(bindings::TASK_KILLABLE);
-                if (*this).granted.load(Relaxed) || bindings::dontcache_killed() {
+                if (*this).is_granted() || bindings::dontcache_killed() {
                     break;
                 }
             }
@@ -451,14 +430,17 @@ impl Wb {
             let found = look();
 
             looks += 1;
-            // What is dirty and on no list: its write failed, or it was dirtied under writeback, or by
-            // another policy. The flusher knows of it.
-            if looks % PATIENCE == 0 && found.is_some_and(|footprint| footprint.dirty > 0) {
+            if looks % PATIENCE == 0 {
+                // What is dirty and on no list: its write failed, or it was dirtied under writeback, or
+                // by another policy. The flusher knows of it.
+                //
                 // SAFETY: The file is open.
                 unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
             }
             queue = self.queue.lock();
             match found {
+                // Nobody writes what this waits for: it cannot be written.
+                Some(found) if found.writeback == 0 && looks >= DESPAIR => break,
                 Some(found) => footprint = found,
                 // The inode is another wb's now, whose writers this one need not wait for.
                 None => break,
@@ -487,7 +469,7 @@ pub unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
     let current = unsafe { Current::of(mapping) };
 
     current.get().is_some_and(|wb| {
-        let target = wb.target.load(Relaxed);
+        let target = wb.bound();
 
         current.footprint(false).room(target) == 0 && current.footprint(true).room(target) == 0
     })
@@ -513,18 +495,25 @@ pub(super) unsafe fn pace(
         return false;
     };
     let footprint = current.footprint(false);
-    let target = wb.target.load(Relaxed);
+    let target = wb.bound();
 
-    if footprint.dirty >= target / 2 && footprint.all.saturating_sub(footprint.dirty) < target / 2 {
+    if footprint.dirty() >= target / 2 && footprint.writeback < target / 2 {
         device.hurry();
     }
     if nowait || wb.waiting.load(Relaxed) == 0 && footprint.has_room(pages, target) {
         return false;
     }
     let wb = arc(wb);
+    let since = now();
 
     drop(current);
     wb.wait(mapping, pages);
+
+    let pause = now().since(since);
+
+    wb.report.paused(pause);
+    // SAFETY: As promised by the caller.
+    unsafe { trace::dontcache_pause(mapping, footprint.all, footprint.writeback, target, pause.0) };
     true
 }
 
@@ -587,7 +576,9 @@ impl Written {
 
         queue.control.written(now(), Pages(pages));
         self.wb.alone.store(false, Relaxed);
-        self.wb.target.store(queue.control.target(SPAN).0, Relaxed);
+        self.wb
+            .target
+            .store(queue.control.target(span()).0, Relaxed);
         self.wb.grant(&mut queue, self.footprint);
     }
 }
@@ -606,13 +597,31 @@ pub(super) unsafe fn of_device(mapping: *mut bindings::address_space) -> Option<
     }
 }
 
+/// The policy of the device of a mapping, if it has one of its own.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+#[inline]
+pub(super) unsafe fn policy_of(mapping: *mut bindings::address_space) -> Option<Policy> {
+    // SAFETY: As promised by the caller: its device lives.
+    unsafe {
+        let wb = bindings::dontcache_root_wb(mapping);
+
+        (*wb).dontcache.cast::<Wb>().as_ref()?.policy()
+    }
+}
+
 /// Adds what Rust knows to a new `bdi_writeback`. Without memory its writes are not paced.
 ///
 /// # Safety
 ///
 /// Nobody else uses it yet.
 pub unsafe fn init(wb: *mut bindings::bdi_writeback, flags: Flags) {
-    if let Ok(new) = Wb::new(flags) {
+    // SAFETY: As promised by the caller. The device's is the first, and goes last.
+    let device = unsafe { (*(*wb).bdi).wb.dontcache.cast::<Wb>().as_ref() };
+
+    if let Ok(new) = Wb::new(device.map(arc), flags) {
         // SAFETY: As promised by the caller.
         unsafe { (*wb).dontcache = Arc::into_raw(new).cast_mut().cast() };
     }
