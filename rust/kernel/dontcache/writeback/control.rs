@@ -117,3 +117,138 @@ impl Control {
         self.window = Some((now, Pages(0)));
     }
 }
+
+#[cfg_attr(
+    CONFIG_DONTCACHE_RUST_KUNIT_TEST,
+    macros::kunit_tests(dontcache_control)
+)]
+#[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
+mod tests {
+    use super::*;
+
+    const SPAN: Micros = Micros::from_millis(20);
+    const MAX: usize = usize::MAX;
+
+    #[derive(Clone, Copy)]
+    enum Event {
+        Held,
+        Alone(usize),
+        Nothing,
+        /// When, and how many pages.
+        Written(usize, usize),
+    }
+    use Event::*;
+
+    fn follow(mut control: Control, events: &[Event]) -> Control {
+        for event in events {
+            match *event {
+                Held => control.held(),
+                Alone(now) => control.started_alone(Instant(now)),
+                Nothing => control.started_nothing(),
+                Written(now, pages) => control.written(Instant(now), Pages(pages)),
+            }
+        }
+        control
+    }
+
+    fn target(events: &[Event]) -> usize {
+        follow(Control::default(), events).target(SPAN).0
+    }
+
+    /// A window of a hundred pages in each millisecond ended at 0.
+    fn measured(latency: usize) -> Control {
+        Control {
+            rate: Rate::of(Pages(100), Micros(1000)),
+            latency: Micros(latency),
+            window: Some((Instant(0), Pages(0))),
+            ..Control::default()
+        }
+    }
+
+    /// The bound after that window and `events`.
+    fn then(events: &[Event]) -> usize {
+        follow(measured(0), events).target(SPAN).0
+    }
+
+    /// The latency, if it was 800 before.
+    fn latency(events: &[Event]) -> usize {
+        follow(measured(800), events).latency.0
+    }
+
+    #[test]
+    fn target_is_what_is_written_in_the_span_and_not_below_the_least() {
+        assert_eq!(target(&[]), 1024);
+        assert_eq!(target(&[Held, Written(0, 0), Written(10_000, 512)]), 1024);
+        assert_eq!(target(&[Held, Written(0, 0), Written(10_000, 513)]), 1025);
+        assert_eq!(target(&[Held, Written(0, 0), Written(10_000, 1000)]), 2000);
+    }
+
+    #[test]
+    fn target_is_what_is_written_in_twice_the_latency() {
+        assert_eq!(measured(10_000).target(SPAN).0, 2000);
+        assert_eq!(measured(11_000).target(SPAN).0, 2200);
+        assert_eq!(measured(MAX / 2 + 1).target(SPAN).0, MAX / 16_000);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn window_is_from_a_completion_to_another() {
+        // What the first has written was not written since.
+        assert_eq!(target(&[Held, Written(0, 9000), Written(10_000, 1000)]), 2000);
+        assert_eq!(target(&[Held, Written(0, 0), Written(9_999, 9000)]), 1024);
+        assert_eq!(then(&[Held, Written(3, 500), Written(5, 500), Written(10_000, 1000)]), 2500);
+        assert_eq!(target(&[Held, Written(0, 0), Written(20_000, 3000)]), 3000);
+        assert_eq!(target(&[Held, Written(MAX - 4999, 0), Written(5000, 1000)]), 2000);
+        // The next begins where it ended, with nothing.
+        assert_eq!(then(&[Held, Written(10_000, 1000), Held, Written(20_000, 1000)]), 2000);
+        assert_eq!(then(&[Held, Written(10_000, 1000), Held, Written(19_999, 9000)]), 2000);
+        // Not below the time of a request, here 30 ms.
+        assert_eq!(target(&[Alone(0), Held, Written(30_000, 0), Written(59_999, 9000)]), 1024);
+        assert_eq!(target(&[Alone(0), Held, Written(30_000, 0), Written(60_000, 3000)]), 6000);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn window_without_a_held_writer_says_nothing() {
+        assert_eq!(target(&[Written(0, 0), Written(10_000, 9000), Written(20_000, 9000)]), 1024);
+        assert_eq!(then(&[Written(10_000, 9000)]), 2000);
+        assert_eq!(then(&[Written(5000, 0), Held, Written(10_000, 2000)]), 2500);
+        // Each window has to have one of its own.
+        assert_eq!(then(&[Held, Written(10_000, 1000), Written(20_000, 9000)]), 2000);
+        // The one after begins with a completion after a writer was held.
+        assert_eq!(then(&[Written(10_000, 0), Held, Written(20_000, 9000)]), 2000);
+        assert_eq!(
+            then(&[Written(10_000, 0), Held, Written(11_000, 9), Written(21_000, 2000)]),
+            2500,
+        );
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn rate_goes_a_quarter_of_the_way() {
+        assert_eq!(then(&[Held, Written(10_000, 2000)]), 2500);
+        assert_eq!(then(&[Held, Written(10_000, 600)]), 1800);
+        assert_eq!(then(&[Held, Written(10_000, 2000), Held, Written(20_000, 2000)]), 2875);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn latency_goes_down_at_once_and_up_slowly() {
+        assert_eq!(latency(&[Alone(0), Written(700, 0)]), 700);
+        assert_eq!(latency(&[Alone(0), Written(807, 0)]), 800);
+        assert_eq!(latency(&[Alone(0), Written(1600, 0)]), 900);
+        assert_eq!(latency(&[Alone(0), Written(1_000_800, 0)]), 125_700);
+        assert_eq!(latency(&[Alone(0), Written(0, 0), Alone(0), Written(1600, 0)]), 1600);
+        assert_eq!(latency(&[Alone(MAX - 99), Written(500, 0)]), 600);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn latency_is_that_of_a_request_without_others() {
+        assert_eq!(latency(&[Written(700, 0)]), 800);
+        assert_eq!(latency(&[Alone(0), Nothing, Written(700, 0)]), 800);
+        // Only the first completion is that of the request.
+        assert_eq!(latency(&[Alone(0), Written(700, 0), Written(5000, 0)]), 700);
+        assert_eq!(latency(&[Alone(0), Alone(300), Written(700, 0)]), 400);
+    }
+}

@@ -182,3 +182,162 @@ impl Pending {
         });
     }
 }
+
+#[cfg_attr(
+    CONFIG_DONTCACHE_RUST_KUNIT_TEST,
+    macros::kunit_tests(dontcache_pending)
+)]
+#[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
+mod tests {
+    use super::*;
+    use Next::*;
+
+    const SHIFT: u32 = 12;
+    const PAGE: usize = 1 << SHIFT;
+    const GOOD: Pages = Pages(8);
+    const GATHER: usize = 20;
+    const TAIL: usize = 100;
+    /// When the first write is. The next is ten jiffies later, and after an overflow.
+    const START: usize = usize::MAX - 4;
+
+    fn range(first: usize, end: usize) -> Range {
+        Range { first, end }
+    }
+
+    fn some(first: usize, end: usize) -> Option<Range> {
+        Some(range(first, end))
+    }
+
+    /// Follows writes of the bytes from the one number to before the other.
+    fn follow(writes: &[(usize, usize)]) -> (Pending, Next) {
+        let mut pending = Pending::default();
+        let mut next = Gather;
+
+        for (nr, &(first, end)) in writes.iter().enumerate() {
+            next = pending.wrote(first, end, START.wrapping_add(10 * nr), GOOD, false, SHIFT);
+        }
+        (pending, next)
+    }
+
+    /// What the last write comes to, and what is pending then.
+    fn wrote(writes: &[(usize, usize)]) -> (Next, Option<Range>) {
+        let (pending, next) = follow(writes);
+
+        (next, pending.range)
+    }
+
+    /// What is taken so many jiffies after the first write, and what is pending then.
+    fn taken(writes: &[(usize, usize)], gather: usize, at: usize) -> [Option<Range>; 2] {
+        let (mut pending, _) = follow(writes);
+        let taken = pending.take(START.wrapping_add(at), gather, TAIL, SHIFT);
+
+        [taken, pending.range]
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn stream_writes_what_makes_a_good_request() {
+        assert_eq!(wrote(&[(0, 8 * PAGE)]), (Write(range(0, 8)), None));
+        assert_eq!(wrote(&[(0, 7 * PAGE)]), (Gather, some(0, 7)));
+        assert_eq!(wrote(&[(0, 7 * PAGE), (7 * PAGE, 8 * PAGE)]), (Write(range(0, 8)), None));
+        assert_eq!(wrote(&[(0, 100), (100, 200)]), (Gather, some(0, 1)));
+        // The page at its end is the next write's, and does not make it good.
+        assert_eq!(wrote(&[(0, 7 * PAGE), (7 * PAGE, 8 * PAGE - 1)]), (Gather, some(0, 8)));
+        assert_eq!(wrote(&[(0, 8 * PAGE + 1)]), (Write(range(0, 8)), some(8, 9)));
+        assert_eq!(wrote(&[(0, 8 * PAGE - 1)]), (Write(range(0, 7)), some(7, 8)));
+        assert_eq!(wrote(&[(0, 8 * PAGE + 1), (8 * PAGE + 1, 9 * PAGE)]), (Gather, some(8, 9)));
+
+        let (last, max) = (usize::MAX >> SHIFT, usize::MAX);
+
+        assert_eq!(
+            wrote(&[(max - 8 * PAGE, max)]),
+            (Write(range(last - 8, last)), some(last, last + 1)),
+        );
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn what_is_small_and_scattered_gathers() {
+        assert_eq!(wrote(&[(PAGE - 1, PAGE + 1)]), (Gather, some(0, 2)));
+        assert_eq!(wrote(&[(20 * PAGE, 21 * PAGE), (0, PAGE)]), (Gather, some(0, 21)));
+        assert_eq!(wrote(&[(0, PAGE), (20 * PAGE, 21 * PAGE)]), (Gather, some(0, 21)));
+        assert_eq!(wrote(&[(0, 7 * PAGE), (PAGE, 2 * PAGE)]), (Gather, some(0, 7)));
+        // What is large takes it along.
+        assert_eq!(wrote(&[(20 * PAGE, 21 * PAGE), (0, 8 * PAGE)]), (Write(range(0, 21)), None));
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn nowait_leaves_to_a_worker_what_is_good() {
+        let mut pending = Pending::default();
+
+        assert_eq!(pending.wrote(0, 7 * PAGE, 0, GOOD, true, SHIFT), Gather);
+        assert_eq!(pending.wrote(7 * PAGE, 8 * PAGE + 1, 0, GOOD, true, SHIFT), Worker);
+        assert_eq!(pending.range, some(0, 9));
+    }
+
+    #[test]
+    fn turn_is_a_good_request_of_a_stream_only() {
+        let turn = |writes, pages| follow(writes).0.turn(Pages(pages), GOOD).0;
+
+        assert_eq!(turn(&[(0, PAGE)], 1), 8);
+        assert_eq!(turn(&[(0, PAGE)], 9), 9);
+        assert_eq!(turn(&[(PAGE, 2 * PAGE)], 1), 4);
+        assert_eq!(turn(&[(PAGE, 2 * PAGE)], 5), 5);
+        assert_eq!(turn(&[(PAGE, 2 * PAGE), (2 * PAGE, 3 * PAGE)], 1), 8);
+        assert_eq!(turn(&[(0, PAGE), (2 * PAGE, 3 * PAGE)], 1), 4);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn worker_takes_what_has_gathered_since_the_first_write() {
+        let (one, two) = ([(0, PAGE)], [(0, PAGE), (PAGE, 2 * PAGE)]);
+
+        assert_eq!(taken(&[], 0, 0), [None, None]);
+        assert_eq!(taken(&one, GATHER, 19), [None, some(0, 1)]);
+        assert_eq!(taken(&one, GATHER, 20), [some(0, 1), None]);
+        assert_eq!(taken(&one, 0, 0), [some(0, 1), None]);
+        assert_eq!(taken(&two, GATHER, 19), [None, some(0, 2)]);
+        assert_eq!(taken(&two, GATHER, 20), [some(0, 2), None]);
+        // What a writer leaves gathers from then on.
+        let tail = [(0, PAGE), (PAGE, 8 * PAGE + 1)];
+
+        assert_eq!(taken(&tail, 2 * TAIL, 209), [None, some(8, 9)]);
+        assert_eq!(taken(&tail, 2 * TAIL, 210), [some(8, 9), None]);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn worker_leaves_the_end_of_a_stream_for_a_while() {
+        let tail = [(0, PAGE), (PAGE, 2 * PAGE + 1)];
+
+        assert_eq!(taken(&tail, GATHER, 109), [some(0, 2), some(2, 3)]);
+        assert_eq!(taken(&tail, GATHER, 110), [some(0, 3), None]);
+        assert_eq!(taken(&[(0, 1)], GATHER, 99), [None, some(0, 1)]);
+        assert_eq!(taken(&[(0, 1)], GATHER, 100), [some(0, 1), None]);
+        // Neither is at the end.
+        assert_eq!(taken(&[(0, 3 * PAGE), (0, 1)], GATHER, 20), [some(0, 3), None]);
+        assert_eq!(taken(&[(0, 3 * PAGE), (0, 2 * PAGE)], GATHER, 20), [some(0, 3), None]);
+    }
+
+    #[test]
+    fn dirty_again_is_written_again_but_not_for_ever() {
+        let (mut pending, _) = follow(&[(4 * PAGE, 5 * PAGE)]);
+
+        // With what has come meanwhile.
+        assert!(pending.again(range(2, 3), 1000));
+        assert_eq!(pending.take(1019, GATHER, TAIL, SHIFT), None);
+        assert_eq!(pending.take(1020, GATHER, TAIL, SHIFT), some(2, 5));
+        for _ in 1..AGAIN {
+            assert!(pending.again(range(2, 3), 0));
+            assert_eq!(pending.take(0, 0, TAIL, SHIFT), some(2, 3));
+        }
+        assert!(!pending.again(range(2, 3), 0));
+        assert!(pending.is_empty());
+
+        // Another write begins anew.
+        pending.wrote(0, 1, 0, GOOD, false, SHIFT);
+        assert!(!pending.is_empty());
+        assert!(pending.again(range(2, 3), 0));
+    }
+}

@@ -63,3 +63,64 @@ impl Rate {
         }
     }
 }
+
+#[cfg_attr(CONFIG_DONTCACHE_RUST_KUNIT_TEST, macros::kunit_tests(dontcache_units))]
+#[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
+mod tests {
+    use super::*;
+
+    const MAX: usize = usize::MAX;
+
+    fn since(now: usize, earlier: usize) -> usize {
+        Instant(now).since(Instant(earlier)).0
+    }
+
+    fn towards(from: usize, to: usize) -> usize {
+        Rate(from).towards(Rate(to)).0
+    }
+
+    #[test]
+    fn sums_and_spans_end_at_the_largest_word() {
+        assert_eq!(Pages(1).plus(Pages(2)), Pages(3));
+        assert_eq!(Pages(MAX - 1).plus(Pages(2)), Pages(MAX));
+        assert_eq!(Micros::from_millis(20), Micros(20_000));
+        assert_eq!(Micros::from_millis(MAX / 1000), Micros(MAX / 1000 * 1000));
+        assert_eq!(Micros::from_millis(MAX / 1000 + 1), Micros(MAX));
+    }
+
+    #[test]
+    fn time_goes_on_where_the_word_overflows() {
+        assert_eq!(since(7, 7), 0);
+        assert_eq!(since(8, 7), 1);
+        assert_eq!(since(7, 8), 0);
+        assert_eq!(since(2, MAX - 1), 4);
+        assert_eq!(since(MAX / 2, 0), MAX / 2);
+        assert_eq!(since(MAX / 2 + 1, 0), 0);
+    }
+
+    #[test]
+    fn rate_is_in_sixteenths_rounded_down() {
+        assert_eq!(Rate::of(Pages(0), Micros(1)), Rate(0));
+        assert_eq!(Rate::of(Pages(1), Micros(1000)), Rate(16));
+        assert_eq!(Rate::of(Pages(1), Micros(16_000)), Rate(1));
+        assert_eq!(Rate::of(Pages(1), Micros(16_001)), Rate(0));
+        // Completions may come at one time.
+        assert_eq!(Rate::of(Pages(2), Micros(0)), Rate(32_000));
+        assert_eq!(Rate::of(Pages(MAX), Micros(16_000)), Rate(MAX / 16_000));
+
+        assert_eq!(Rate(16).in_time(Micros(1000)), Pages(1));
+        assert_eq!(Rate(16).in_time(Micros(999)), Pages(0));
+        assert_eq!(Rate(MAX / 2 + 1).in_time(Micros(2)), Pages(MAX / 16_000));
+    }
+
+    #[test]
+    fn rate_goes_a_quarter_and_gets_up_to_the_end() {
+        assert_eq!(towards(1600, 3200), 2000);
+        assert_eq!(towards(7, 8), 8);
+        assert_eq!(towards(8, 8), 8);
+        assert_eq!(towards(0, MAX), MAX / 4 + 1);
+        assert_eq!(towards(1600, 800), 1400);
+        assert_eq!(towards(4, 0), 3);
+        assert_eq!(towards(3, 0), 3);
+    }
+}
