@@ -293,7 +293,10 @@ impl World {
         self.in_flight -= 1;
         self.footprint -= pages;
         self.written += pages;
-        self.control.written(Instant(self.now), Pages(pages));
+        // As `to_be_told()`.
+        if !self.waiting.is_empty() || self.control.measures() {
+            self.control.written(Instant(self.now), Pages(pages));
+        }
         self.dispatch();
         self.grant();
     }
@@ -455,4 +458,26 @@ fn a_slow_device_has_the_least_bound() {
 
     world.run(1_000_000);
     assert_eq!(world.target(), LEAST.0);
+}
+
+/// What is written while no writer waits is part of a window all the same.
+#[test]
+fn a_deep_device_is_kept_busy() {
+    let device = Device {
+        depth: 32,
+        latency: 16384,
+        request: 256,
+    };
+    let load = Load {
+        size: 4096,
+        streams: true,
+        nowait: false,
+        rests: 0,
+    };
+    let mut world = World::new(device, vec![load; 2], 20);
+
+    world.run(2_000_000);
+    let before = world.written;
+    world.run(4_000_000);
+    assert!((world.written - before) / 2 * 100 >= device.best() * 75);
 }

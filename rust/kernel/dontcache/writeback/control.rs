@@ -74,6 +74,11 @@ impl Control {
         self.alone = None;
     }
 
+    /// Whether what is written counts, though no writer is held.
+    pub fn measures(&self) -> bool {
+        self.alone.is_some() || self.window.is_some()
+    }
+
     /// `pages` were written.
     pub fn written(&mut self, now: Instant, pages: Pages) {
         if let Some(then) = self.alone.take() {

@@ -52,7 +52,8 @@ pub struct Pending {
     range: Option<Range>,
     /// Since when, in jiffies.
     since: usize,
-    /// Where the last write ended, in bytes.
+    /// What the stream has not submitted begins here, and here the last write ended, in bytes.
+    from: usize,
     next: usize,
     /// When that was, in jiffies.
     at: usize,
@@ -84,9 +85,10 @@ impl Pending {
         nowait: bool,
         page_shift: u32,
     ) -> Next {
+        let end_page = (end.saturating_sub(1) >> page_shift).saturating_add(1);
         let written = Range {
             first: first >> page_shift,
-            end: (end.saturating_sub(1) >> page_shift).saturating_add(1),
+            end: end_page,
         };
         let all = self.range.map_or(written, |range| range.with(written));
 
@@ -94,21 +96,27 @@ impl Pending {
             self.since = now;
         }
         self.streams = first == self.next;
+        if !self.streams {
+            self.from = first;
+        }
         self.again = 0;
         self.next = end;
         self.at = now;
         self.range = Some(all);
 
-        let whole = self.without_tail(all, page_shift);
+        let stream = Range {
+            first: self.from >> page_shift,
+            end: end_page,
+        };
+        let whole = self.without_tail(stream, page_shift);
 
-        if written.pages() < good && (!self.streams || whole.pages() < good) {
+        if written.pages() < good && whole.pages() < good {
             return Next::Gather;
         }
         if nowait {
             return Next::Worker;
         }
-        self.since = now;
-        self.leave(all, whole);
+        self.leave(whole, now, page_shift);
         Next::Write(whole)
     }
 
@@ -145,7 +153,7 @@ impl Pending {
             all
         };
 
-        self.leave(all, whole);
+        self.leave(whole, now, page_shift);
         (whole.first < whole.end).then_some(whole)
     }
 
@@ -175,11 +183,29 @@ impl Pending {
         }
     }
 
-    fn leave(&mut self, all: Range, taken: Range) {
-        self.range = (taken.end < all.end).then_some(Range {
-            first: taken.end,
-            end: all.end,
-        });
+    /// What is `taken` is not pending any more, if it is at either end of what is.
+    fn leave(&mut self, taken: Range, now: usize, page_shift: u32) {
+        let Some(all) = self.range else {
+            return;
+        };
+        let left = Range {
+            first: if taken.first <= all.first {
+                all.first.max(taken.end)
+            } else {
+                all.first
+            },
+            end: if taken.end >= all.end {
+                all.end.min(taken.first)
+            } else {
+                all.end
+            },
+        };
+
+        self.since = now;
+        self.range = (left.first < left.end).then_some(left);
+        if (taken.first..taken.end).contains(&(self.from >> page_shift)) {
+            self.from = self.next.min(taken.end << page_shift);
+        }
     }
 }
 
@@ -263,7 +289,14 @@ mod tests {
         assert_eq!(wrote(&[(0, PAGE), (20 * PAGE, 21 * PAGE)]), (Gather, some(0, 21)));
         assert_eq!(wrote(&[(0, 7 * PAGE), (PAGE, 2 * PAGE)]), (Gather, some(0, 7)));
         // What is large takes it along.
-        assert_eq!(wrote(&[(20 * PAGE, 21 * PAGE), (0, 8 * PAGE)]), (Write(range(0, 21)), None));
+        assert_eq!(wrote(&[(20 * PAGE, 21 * PAGE), (0, 8 * PAGE)]), (Write(range(0, 8)), some(8, 21)));
+        assert_eq!(wrote(&[(0, PAGE), (13 * PAGE, 21 * PAGE)]), (Write(range(13, 21)), some(0, 13)));
+        // A stream is as long as it is, whatever else is pending.
+        assert_eq!(wrote(&[(20 * PAGE, 21 * PAGE), (0, PAGE), (PAGE, 2 * PAGE)]), (Gather, some(0, 21)));
+        assert_eq!(
+            wrote(&[(0, PAGE), (90 * PAGE, 91 * PAGE), (30 * PAGE, 37 * PAGE), (37 * PAGE, 38 * PAGE)]),
+            (Write(range(30, 38)), some(0, 91)),
+        );
     }
 
     #[test]
@@ -299,6 +332,12 @@ mod tests {
         assert_eq!(taken(&one, 0, 0), [some(0, 1), None]);
         assert_eq!(taken(&two, GATHER, 19), [None, some(0, 2)]);
         assert_eq!(taken(&two, GATHER, 20), [some(0, 2), None]);
+        // What a worker has taken is not the stream's any more.
+        let (mut pending, _) = follow(&one);
+
+        assert_eq!(pending.take(START.wrapping_add(20), GATHER, TAIL, SHIFT), some(0, 1));
+        assert_eq!(pending.wrote(PAGE, 8 * PAGE, 0, GOOD, false, SHIFT), Gather);
+        assert_eq!(pending.wrote(8 * PAGE, 9 * PAGE, 0, GOOD, false, SHIFT), Write(range(1, 9)));
         // What a writer leaves gathers from then on.
         let tail = [(0, PAGE), (PAGE, 8 * PAGE + 1)];
 
@@ -324,20 +363,46 @@ mod tests {
     fn dirty_again_is_written_again_but_not_for_ever() {
         let (mut pending, _) = follow(&[(4 * PAGE, 5 * PAGE)]);
 
-        // With what has come meanwhile.
-        assert!(pending.again(range(2, 3), 1000));
+        assert_eq!(
+            pending.take(START.wrapping_add(20), GATHER, TAIL, SHIFT),
+            some(4, 5)
+        );
+        assert!(pending.is_empty());
+        // When it had time to come to the device.
+        assert!(pending.again(range(2, 3), 1000, false));
+        assert!(pending.again(range(5, 6), 1000, true));
+        assert!(!pending.is_empty());
         assert_eq!(pending.take(1019, GATHER, TAIL, SHIFT), None);
-        assert_eq!(pending.take(1020, GATHER, TAIL, SHIFT), some(2, 5));
+        assert_eq!(pending.take(1020, GATHER, TAIL, SHIFT), some(2, 6));
         for _ in 1..AGAIN {
-            assert!(pending.again(range(2, 3), 0));
+            assert!(pending.again(range(2, 3), 0, false));
             assert_eq!(pending.take(0, 0, TAIL, SHIFT), some(2, 3));
         }
-        assert!(!pending.again(range(2, 3), 0));
+        assert!(!pending.again(range(2, 3), 0, false));
         assert!(pending.is_empty());
+        // For as long as there is writeback.
+        for _ in 0..2 * AGAIN {
+            assert!(pending.again(range(2, 3), 0, true));
+            assert_eq!(pending.take(0, 0, TAIL, SHIFT), some(2, 3));
+        }
+        // Beside what a stream goes on with.
+        assert_eq!(pending.wrote(0, 7 * PAGE, 0, GOOD, false, SHIFT), Gather);
+        assert!(pending.again(range(2, 3), 0, true));
+        assert_eq!(
+            pending.wrote(7 * PAGE, 8 * PAGE, 1, GOOD, false, SHIFT),
+            Write(range(0, 8))
+        );
+        assert_eq!(
+            pending.wrote(8 * PAGE, 9 * PAGE, 1, GOOD, false, SHIFT),
+            Gather
+        );
+        assert_eq!(pending.take(20, GATHER, TAIL, SHIFT), some(2, 3));
+        assert_eq!(pending.take(20, GATHER, TAIL, SHIFT), None);
+        assert_eq!(pending.take(21, GATHER, TAIL, SHIFT), some(8, 9));
 
         // Another write begins anew.
         pending.wrote(0, 1, 0, GOOD, false, SHIFT);
         assert!(!pending.is_empty());
-        assert!(pending.again(range(2, 3), 0));
+        assert!(pending.again(range(2, 3), 0, false));
     }
 }

@@ -105,8 +105,8 @@ pub struct Wb {
     pub(super) report: Report,
     /// How many writers wait.
     waiting: Atomic<usize>,
-    /// Whether the time of a single request is being taken.
-    alone: Atomic<bool>,
+    /// Whether the control counts what is written, though no writer waits.
+    measures: Atomic<bool>,
     #[pin]
     dirty: SpinLock<List<Dirty>>,
     #[pin]
@@ -252,7 +252,7 @@ impl Wb {
                 policy: Atomic::new(NONE),
                 report: Report::new(),
                 waiting: Atomic::new(0),
-                alone: Atomic::new(false),
+                measures: Atomic::new(false),
                 dirty <- new_spinlock!(List::new(), "dontcache_dirty"),
                 later <- new_delayed_work!("dontcache_later"),
                 soon <- new_work!("dontcache_soon"),
@@ -317,8 +317,10 @@ impl Wb {
 
     /// Nothing was started after all.
     pub(super) fn started_nothing(&self) {
-        self.alone.store(false, Relaxed);
-        self.queue.lock().control.started_nothing();
+        let mut queue = self.queue.lock();
+
+        queue.control.started_nothing();
+        self.measures.store(queue.control.measures(), Relaxed);
     }
 
     pub(super) fn hurry(self: &Arc<Self>) {
@@ -536,8 +538,11 @@ pub(super) unsafe fn starting(mapping: *mut bindings::address_space) -> Option<A
     let wb = arc(wb);
 
     drop(current);
-    wb.queue.lock().control.started_alone(now());
-    wb.alone.store(true, Relaxed);
+    let mut queue = wb.queue.lock();
+
+    queue.control.started_alone(now());
+    wb.measures.store(true, Relaxed);
+    drop(queue);
     Some(wb)
 }
 
@@ -554,7 +559,7 @@ pub(in crate::dontcache) unsafe fn to_be_told(
     let current = unsafe { Current::of(mapping) };
     let wb = current.get()?;
 
-    if wb.waiting.load(Relaxed) == 0 && !wb.alone.load(Relaxed) {
+    if wb.waiting.load(Relaxed) == 0 && !wb.measures.load(Relaxed) {
         return None;
     }
     Some(Written {
@@ -575,7 +580,7 @@ impl Written {
         let mut queue = self.wb.queue.lock();
 
         queue.control.written(now(), Pages(pages));
-        self.wb.alone.store(false, Relaxed);
+        self.wb.measures.store(queue.control.measures(), Relaxed);
         self.wb
             .target
             .store(queue.control.target(span()).0, Relaxed);
