@@ -6,10 +6,13 @@
 #   identify_boot_cpu() on a stack that clang 19 has poisoned,
 # - data races that KCSAN finds in code that is not ours: neither of the two functions
 #   on top of either stack is of the engine or of the torture test,
-# - those on what each CPU keeps of freed bios, which bio_put() reads in interrupts.
+# - those on what each CPU keeps of freed bios, which bio_put() reads in interrupts,
+# - those on the tags of a mapping, which filemap_writeback() reads without a lock: it is a part
+#   of filemap_dontcache_writeback().
 
 BEGIN {
 	BIO_CACHE = "data-race in (bio_put|bio_alloc_bioset) / (bio_put|bio_alloc_bioset)$"
+	TAGS = "data-race in __xa_(clear|set)_mark / filemap_dontcache_writeback$"
 }
 
 # The time, and the thread or CPU that CONFIG_PRINTK_CALLER adds, are not part of the message.
@@ -22,7 +25,8 @@ BEGIN {
 function end_report() {
 	if (kind == "KASAN" && text ~ /in handle_edge_irq/ && text ~ /identify_boot_cpu/)
 		known++
-	else if (kind == "KCSAN" && (top !~ /bio_task|bio_complete|dontcache|bio_torture/ || title ~ BIO_CACHE))
+	else if (kind == "KCSAN" && (top !~ /bio_task|bio_complete|dontcache|bio_torture/ ||
+			title ~ BIO_CACHE || title ~ TAGS))
 		foreign[title]++
 	else if (kind != "") {
 		failures++
