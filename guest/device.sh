@@ -201,7 +201,42 @@ refuses_worker() {
 	return $refused
 }
 
+# read_stat DEVICE: sectors read, and the milliseconds that it had something to do, and requests had.
+read_stat() {
+	awk '{ print $3, $10, $11 }' "/sys/block/$1/stat"
+}
+
+# reads SECTORS DEPTH OFFSET LENGTH BLOCK: so many are read at most from a device that has 8 requests
+# of 128 KiB at a time, and so many of them it has on an average at least. A stream does not know
+# where it ends, so there is some more.
+reads() {
+	echo 1 > /proc/sys/vm/drop_caches
+	before=$(read_stat nullb7)
+	is ok io read sync $DONTCACHE /dev/nullb7 "$3" "$4" "$5" || return 1
+	echo "$before $(read_stat nullb7)" | awk -v most="$1" -v least="$2" '{
+		sectors = $4 - $1
+		depth = $5 > $2 ? ($6 - $3) / ($5 - $2) : 0
+		print "# " sectors " sectors, " depth " requests"
+		exit sectors > most || depth < least
+	}'
+}
+
+# As many requests as direct reads of that size have; those that follow no other are read as they are.
+read_tests() {
+	nullb nullb7 64 completion_nsec=2000000 hw_queue_depth=8 max_sectors=256 blocksize=4096
+	exec 9< /dev/nullb7
+	check "read: there is something" is ok io put 0 sync /dev/nullb7 0 33554432 1048576
+	check "read: a stream by 1 MiB keeps the device busy" reads 69632 6 0 33554432 1048576
+	check "read: a stream by 64 KiB" reads 66048 1 0 33554432 65536
+	check "read: 512 bytes at a time, each page once" reads 8704 0 0 4194304 512
+	check "read: 9999 bytes at a time" reads 8704 0 0 4194304 9999
+	check "read: 1 MiB from anywhere is 1 MiB" reads 2048 0 5242880 1048576 1048576
+	check "read: 4 KiB from anywhere are 4 KiB" reads 8 0 5242880 4096 4096
+	exec 9<&-
+}
+
 device_tests() {
+	read_tests
 	check "device: a worker for each CPU, and there" workers_at_home
 	check "device: which no cgroup takes" refuses_worker 2> cgroup.log
 	quiet

@@ -17,7 +17,7 @@ export CCACHE_BASEDIR=
 
 objects=(block/bio.o block/fops.o mm/filemap.o fs/read_write.o fs/aio.o fs/fs-writeback.o fs/buffer.o
 	fs/iomap/buffered-io.o fs/iomap/ioend.o fs/xfs/xfs_file.o fs/ext4/file.o
-	mm/migrate.o mm/truncate.o mm/vmstat.o kernel/fork.o io_uring/rw.o)
+	fs/inode.o mm/backing-dev.o mm/page-writeback.o mm/readahead.o mm/migrate.o mm/truncate.o mm/vmstat.o kernel/fork.o io_uring/rw.o)
 
 farm() {
 	# A file that is no longer patched is older than the object of the patched one.

@@ -248,6 +248,20 @@ pub(super) unsafe fn wrote(
     to_result(-((errors & bindings::MAX_ERRNO) as c_int))
 }
 
+/// Whether a writer that may not wait has to.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
+    // SAFETY: As promised by the caller.
+    unsafe {
+        let good = of(mapping).map_or(LEAST_GOOD, |dirty| dirty.good.0);
+
+        wb::must_wait(mapping, good)
+    }
+}
+
 impl Dirty {
     fn add(&self, soon: bool) {
         // SAFETY: It came from `Arc::into_raw()`, and one reference is the mapping's.
@@ -355,21 +369,31 @@ impl Drop for Pinned<'_> {
 
 /// Starts writeback of `range`; returns of how many pages.
 ///
+/// Piece by piece: filesystems end the writeback of what they submit as one when the last of it is on
+/// the device, and those who wait would go on all at once, with nothing under way.
+///
 /// # Safety
 ///
 /// The inode of the mapping stays.
 unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> usize {
     let first = (range.first << PAGE_SHIFT) as i64;
     let last = ((range.end << PAGE_SHIFT) as i64).wrapping_sub(1);
-
     // SAFETY: As promised by the caller.
-    let (alone, started) = unsafe {
-        (
-            wb::starting(mapping),
-            bindings::filemap_dontcache_writeback(mapping, first, last, c_long::MAX) as usize,
-        )
-    };
+    let alone = unsafe { wb::starting(mapping) };
+    let mut started = 0;
 
+    // Whoever dirties it meanwhile does not keep this here.
+    while started < range.end - range.first {
+        // SAFETY: As promised by the caller.
+        let piece = unsafe {
+            bindings::filemap_dontcache_writeback(mapping, first, last, MOST_GOOD as c_long)
+        } as usize;
+
+        started += piece;
+        if piece < MOST_GOOD {
+            break;
+        }
+    }
     if let Some(wb) = alone.filter(|_| started == 0) {
         wb.started_nothing();
     }

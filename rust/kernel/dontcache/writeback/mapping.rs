@@ -60,7 +60,7 @@ unsafe fn policy_of(mapping: *mut bindings::address_space) -> Policy {
 #[cfg(CONFIG_DONTCACHE_PACED)]
 pub unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
     // SAFETY: As promised by the caller.
-    unsafe { policy_of(mapping) == Policy::Paced && super::wb::must_wait(mapping) }
+    unsafe { policy_of(mapping) == Policy::Paced && super::dirty::must_wait(mapping) }
 }
 
 /// Puts the policy called `name` in force, for writes that finish from now on.

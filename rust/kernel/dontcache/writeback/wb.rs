@@ -216,6 +216,11 @@ impl Footprint {
         (target.saturating_add(self.dirty().min(target / 2))).saturating_sub(self.all)
     }
 
+    /// Whether `pages` more are within the bound, whatever gathers. For who comes back soon.
+    fn fits(self, pages: usize, target: usize) -> bool {
+        self.all == 0 || self.with(pages.min(target / 2)).all <= target
+    }
+
     /// Whether there is room for `pages`: a large write does not wait until the device is idle.
     fn has_room(self, pages: usize, target: usize) -> bool {
         self.all == 0 || self.room(target) >= pages.min(target / 2)
@@ -461,19 +466,21 @@ fn queue() -> &'static Queue {
     unsafe { Queue::from_raw(bindings::dontcache_wq) }
 }
 
-/// Whether a writer that may not wait has to.
+/// Whether a writer that may not wait has to: others do, or there is no room for `pages`.
 ///
 /// # Safety
 ///
 /// The file of the mapping is open.
-pub unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
+pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usize) -> bool {
     // SAFETY: As promised by the caller.
     let current = unsafe { Current::of(mapping) };
 
     current.get().is_some_and(|wb| {
-        let target = wb.bound();
+        let bound = wb.bound();
 
-        current.footprint(false).room(target) == 0 && current.footprint(true).room(target) == 0
+        wb.waiting.load(Relaxed) > 0
+            || !current.footprint(false).fits(pages, bound)
+                && !current.footprint(true).fits(pages, bound)
     })
 }
 
