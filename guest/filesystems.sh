@@ -134,7 +134,11 @@ flips() {
 flip_tests() {
 	mkfs_on ext4 "$1" && mount_kind ext4 "$1" || exit 1
 	check "fs: chattr +j and -j under uncached writes" flips
-	check "fs: and then all is gone" gone_after_checkpoint /mnt/fs/flip $len
+	if [ "$ENGINE" = c ]; then
+		skip "fs: and then all is gone" "upstream's ext4 keeps overwrites"
+	else
+		check "fs: and then all is gone" gone_after_checkpoint /mnt/fs/flip $len
+	fi
 	umount /mnt/fs && mount_kind ext4 "$1" || exit 1
 	check "fs: and is on the disk" is ok io read sync 0 /mnt/fs/flip 0 $len 65536
 	umount /mnt/fs

@@ -5,6 +5,7 @@
 # writer holds under any policy. Sourced by functional.sh.
 
 . ./common.sh
+. ./errors.sh
 
 # uncached_peak COMMAND...: the most pages that are dirty or under writeback while it runs.
 uncached_peak() {
@@ -139,7 +140,7 @@ paced_tests() {
 		check "paced: $fs, overwrites of what is cached are written" overwritten /mnt/fs/cached
 		check "paced: $fs, a device of its own policy and bound" knobs /mnt/fs/bounded
 		check "paced: $fs, what waits is seen" reported /mnt/fs/bounded
-		if [ -d $inject ]; then
+		if [ -d "$inject" ]; then
 			check "paced: $fs, an error is heard by who writes" error_heard /mnt/fs/cached
 		else
 			skip "paced: $fs, errors" "no CONFIG_FAIL_MAKE_REQUEST"

@@ -75,6 +75,7 @@ TRACE_EVENT(dontcache_retry,
 	TP_printk("pfn=0x%lx index=%lu", __entry->pfn, __entry->index)
 );
 
+#ifdef CONFIG_DONTCACHE_PACED
 TRACE_EVENT(dontcache_decide,
 	TP_PROTO(struct address_space *mapping, loff_t first, loff_t last,
 		 unsigned int what),
@@ -100,7 +101,6 @@ TRACE_EVENT(dontcache_decide,
 				   { 2, "kick" }, { 3, "start" }, { 4, "pace" }))
 );
 
-#ifdef CONFIG_DONTCACHE_PACED
 TRACE_EVENT(dontcache_piece,
 	TP_PROTO(struct address_space *mapping, unsigned long first,
 		 unsigned long end, unsigned long started),

@@ -45,7 +45,10 @@ declare_trace! {
     ///
     /// The caller has a reference to `folio`.
     pub(super) unsafe fn dontcache_retry(folio: *mut bindings::folio);
+}
 
+#[cfg(CONFIG_DONTCACHE_PACED)]
+declare_trace! {
     /// It is known what follows a write.
     ///
     /// # Safety
@@ -57,10 +60,7 @@ declare_trace! {
         last: i64,
         what: c_uint,
     );
-}
 
-#[cfg(CONFIG_DONTCACHE_PACED)]
-declare_trace! {
     /// Writeback of pages was started.
     ///
     /// # Safety

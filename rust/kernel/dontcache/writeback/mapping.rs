@@ -13,10 +13,7 @@ use super::policy::{
 };
 use crate::{
     bindings,
-    dontcache::{
-        count,
-        trace, //
-    },
+    dontcache::count,
     page::PAGE_SHIFT,
     prelude::*,
     str::CStr,
@@ -126,8 +123,11 @@ impl Mapping {
         };
         let decision = policy::decide(policy, &write, PAGE_SHIFT as u32);
 
+        #[cfg(CONFIG_DONTCACHE_PACED)]
         // SAFETY: The mapping is valid.
-        unsafe { trace::dontcache_decide(self.0.get(), first, last, decision.number()) };
+        unsafe {
+            crate::dontcache::trace::dontcache_decide(self.0.get(), first, last, decision.number())
+        };
         match decision {
             Decision::Nothing => (),
             Decision::Skip => count(bindings::vm_event_item_DONTCACHE_SKIP, 1),

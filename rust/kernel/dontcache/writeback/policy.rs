@@ -103,6 +103,7 @@ pub enum Decision {
     Pace,
 }
 
+#[cfg(CONFIG_DONTCACHE_PACED)]
 impl Decision {
     /// What `include/trace/events/dontcache.h` has names for.
     pub const fn number(self) -> u32 {
