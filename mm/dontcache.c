@@ -63,7 +63,7 @@ void dontcache_retry_later(void)
 /* Makes of a folio what an ordinary write leaves in the cache: if it is clean, or @dirty is set. */
 void dontcache_unmark(struct address_space *mapping, struct folio *folio, bool dirty)
 {
-	struct bdi_writeback *wb;
+	struct bdi_writeback *wb = NULL;
 	unsigned long flags;
 	bool writeback, tagged;
 
@@ -77,11 +77,14 @@ void dontcache_unmark(struct address_space *mapping, struct folio *folio, bool d
 		tagged = xa_get_mark(&mapping->i_pages, folio->index, PAGECACHE_TAG_DIRTY);
 		if (writeback || tagged)
 			folio_mod_dontcache(folio, wb, -1, -writeback);
-		/* Or it is just being dirtied, and then counted without the mark */
-		if (dirty && tagged && folio_test_dirty(folio))
-			wb_stat_mod(wb, WB_DONTCACHE_DIRTY, -folio_nr_pages(folio));
 	}
 	folio_clear_dropbehind(folio);
+	/*
+	 * After that: who cleans the folio meanwhile must not take it away once
+	 * more. If it is not tagged, who dirties it is about to count it as it is.
+	 */
+	if (wb && dirty && tagged && folio_test_dirty(folio))
+		wb_stat_mod(wb, WB_DONTCACHE_DIRTY, -folio_nr_pages(folio));
 unlock:
 	xa_unlock_irqrestore(&mapping->i_pages, flags);
 }

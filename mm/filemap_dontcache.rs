@@ -71,7 +71,7 @@ pub unsafe extern "C" fn dontcache_wb_init(
     _gfp: bindings::gfp_t,
 ) {
     // SAFETY: As promised by the caller.
-    unsafe { kernel::dontcache::writeback::wb::init(wb, GFP_NOWAIT) };
+    unsafe { kernel::dontcache::writeback::wb::init(wb) };
 }
 
 /// Takes it away.

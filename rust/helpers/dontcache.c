@@ -69,6 +69,11 @@ rust_helper_dontcache_wb_writeback(struct bdi_writeback *wb, bool exact)
 		       wb_stat(wb, WB_DONTCACHE_WRITEBACK);
 }
 
+__rust_helper unsigned long rust_helper_dontcache_wb_error(void)
+{
+	return wb_stat_error();
+}
+
 __rust_helper long rust_helper_dontcache_wb_left(struct bdi_writeback *wb)
 {
 	return percpu_counter_sum(&wb->stat[WB_DONTCACHE]) ?:

@@ -380,10 +380,10 @@ unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> usize {
     let last = ((range.end << PAGE_SHIFT) as i64).wrapping_sub(1);
     // SAFETY: As promised by the caller.
     let alone = unsafe { wb::starting(mapping) };
-    let mut started = 0;
+    let (mut started, since) = (0, jiffies());
 
-    // Whoever dirties it meanwhile does not keep this here.
-    while started < range.end - range.first {
+    // Whoever dirties it meanwhile does not keep this, and what it has pinned, for long.
+    while jiffies().wrapping_sub(since) <= TAIL {
         // SAFETY: As promised by the caller.
         let piece = unsafe {
             bindings::filemap_dontcache_writeback(mapping, first, last, MOST_GOOD as c_long)

@@ -7,8 +7,10 @@
 
 use super::units::Pages;
 
-/// How often what is dirty is written once more, when there is no writeback that it may wait for.
+/// How often what is dirty is written once more, when there is no writeback that it may wait for,
+/// and when there is.
 const AGAIN: u32 = 20;
+const AGAIN_BUSY: u32 = 100;
 
 /// What a writer that does not stream may write in its turn.
 const SCATTERED: Pages = Pages(4);
@@ -158,14 +160,12 @@ impl Pending {
     }
 
     /// What was taken is dirty still; returns whether it is to be written once more. `busy` is
-    /// whether some of the file is under writeback. If not, others may be who dirty it: that ends.
+    /// whether some of the file is under writeback. Others may be who dirty it: that ends.
     pub fn again(&mut self, range: Range, now: usize, busy: bool) -> bool {
-        if !busy {
-            if self.again >= AGAIN {
-                return false;
-            }
-            self.again += 1;
+        if self.again >= if busy { AGAIN_BUSY } else { AGAIN } {
+            return false;
         }
+        self.again += 1;
         self.left_since = now;
         self.left = Some(self.left.map_or(range, |left| left.with(range)));
         true
@@ -370,21 +370,22 @@ mod tests {
         assert!(pending.is_empty());
         // When it had time to come to the device.
         assert!(pending.again(range(2, 3), 1000, false));
-        assert!(pending.again(range(5, 6), 1000, true));
+        assert!(pending.again(range(5, 6), 1000, false));
         assert!(!pending.is_empty());
         assert_eq!(pending.take(1019, GATHER, TAIL, SHIFT), None);
         assert_eq!(pending.take(1020, GATHER, TAIL, SHIFT), some(2, 6));
-        for _ in 1..AGAIN {
+        for _ in 2..AGAIN {
             assert!(pending.again(range(2, 3), 0, false));
             assert_eq!(pending.take(0, 0, TAIL, SHIFT), some(2, 3));
         }
         assert!(!pending.again(range(2, 3), 0, false));
         assert!(pending.is_empty());
-        // For as long as there is writeback.
-        for _ in 0..2 * AGAIN {
+        // Longer if there is writeback.
+        for _ in AGAIN..AGAIN_BUSY {
             assert!(pending.again(range(2, 3), 0, true));
             assert_eq!(pending.take(0, 0, TAIL, SHIFT), some(2, 3));
         }
+        assert!(!pending.again(range(2, 3), 0, true));
         // Beside what a stream goes on with.
         assert_eq!(pending.wrote(0, 7 * PAGE, 0, GOOD, false, SHIFT), Gather);
         assert!(pending.again(range(2, 3), 0, true));

@@ -153,7 +153,7 @@ pub unsafe fn set_most(dev: *mut bindings::device, text: *const c_char) -> Resul
 
     let pages = match usize::try_from(bytes)? {
         0 => usize::MAX,
-        bytes => bytes.div_ceil(PAGE_SIZE),
+        bytes => bytes.div_ceil(PAGE_SIZE).clamp(2, usize::MAX >> PAGE_SHIFT),
     };
 
     // SAFETY: As promised by the caller.

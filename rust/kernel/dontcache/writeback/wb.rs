@@ -37,8 +37,10 @@ use crate::{
     sync::{
         atomic::{
             Atomic,
+            Full,
             Relaxed, //
         },
+        barrier,
         new_spinlock,
         Arc,
         SpinLock, //
@@ -71,6 +73,9 @@ const NONE: u32 = u32::MAX;
 /// How many jiffies what is small gathers.
 const GATHER: usize = (bindings::HZ as usize).div_ceil(50);
 
+/// And when there are only file systems that are frozen.
+const SELDOM: usize = bindings::HZ as usize;
+
 /// How many jiffies the page at the end of a stream waits for its rest.
 pub(super) const TAIL: usize = (bindings::HZ as usize).div_ceil(10);
 
@@ -82,6 +87,9 @@ const PATIENCE: usize = 10;
 
 /// How often it looks in vain before it goes on, if the device has nothing to do.
 const DESPAIR: usize = 100;
+
+/// How often it looks at most. The memory of all has a bound of its own.
+const MOST_LOOKS: usize = 1000;
 
 fn now() -> Instant {
     // SAFETY: Always safe to call.
@@ -218,12 +226,12 @@ impl Footprint {
 
     /// Whether `pages` more are within the bound, whatever gathers. For who comes back soon.
     fn fits(self, pages: usize, target: usize) -> bool {
-        self.all == 0 || self.with(pages.min(target / 2)).all <= target
+        self.all == 0 || self.with(pages.min(target / 2).max(1)).all <= target
     }
 
     /// Whether there is room for `pages`: a large write does not wait until the device is idle.
     fn has_room(self, pages: usize, target: usize) -> bool {
-        self.all == 0 || self.room(target) >= pages.min(target / 2)
+        self.all == 0 || self.room(target) >= pages.min(target / 2).max(1)
     }
 }
 
@@ -276,6 +284,12 @@ impl Wb {
         let most = self.device().most.load(Relaxed);
 
         self.target.load(Relaxed).min(most)
+    }
+
+    /// Whether what CPUs have not added up may be as much as the bound; as balance_dirty_pages().
+    fn is_small(&self) -> bool {
+        // SAFETY: Always safe to call.
+        self.bound() < 2 * unsafe { bindings::dontcache_wb_error() }
     }
 
     /// What the bound of a device is at most, in pages: `usize::MAX` if nobody said.
@@ -336,6 +350,7 @@ impl Wb {
     fn write(self: &Arc<Self>, gather: usize) {
         let mut nr = usize::MAX;
         let mut again = false;
+        let mut delay = SELDOM;
 
         while nr > 0 {
             let mut list = self.dirty.lock();
@@ -354,6 +369,9 @@ impl Wb {
 
             drop(list);
             nr = nr.saturating_sub(1);
+            if pinned.is_some() {
+                delay = GATHER;
+            }
             // What is left has come just now, or is the tail of a stream. Or the file system is being
             // unmounted, or mounted in another way.
             if pinned.as_ref().is_none_or(|pinned| pinned.write(gather)) {
@@ -368,7 +386,7 @@ impl Wb {
             }
         }
         if again {
-            let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), GATHER);
+            let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), delay);
         }
     }
 
@@ -411,18 +429,29 @@ impl Wb {
 
             same.then(|| current.footprint(true))
         };
-        let Some(mut footprint) = look() else {
-            return;
-        };
-        let mut looks = 0;
+
         let mut queue = self.queue.lock();
 
-        queue.control.held();
         // SAFETY: It is removed below, unless it is granted.
         unsafe { queue.push(this) };
-        self.waiting.fetch_add(1, Relaxed);
+        // Before it looks: a completion that it does not see any more sees that it waits.
+        self.waiting.fetch_add(1, Full);
+        drop(queue);
+
+        let mut found = look();
+        let mut looks = 0;
+
+        queue = self.queue.lock();
         loop {
-            self.grant(&mut queue, footprint);
+            match found {
+                // Nobody writes what this waits for: it cannot be written.
+                Some(footprint) if footprint.writeback == 0 && looks >= DESPAIR => break,
+                // Or others write who do not wait for each other: lazily, or with O_DSYNC.
+                Some(_) if looks >= MOST_LOOKS => break,
+                Some(footprint) => self.grant(&mut queue, footprint),
+                // The inode is another wb's now, whose writers this one need not wait for.
+                None => break,
+            }
             // SAFETY: It is this task's own state; who grants it sets it to running.
             unsafe {
                 bindings::__set_current_state(bindings::TASK_KILLABLE);
@@ -430,12 +459,12 @@ impl Wb {
                     break;
                 }
             }
+            queue.control.held();
             drop(queue);
             // SAFETY: No locks are held.
             unsafe { bindings::io_schedule_timeout(LOOK as c_long) };
 
-            let found = look();
-
+            found = look();
             looks += 1;
             if looks % PATIENCE == 0 {
                 // What is dirty and on no list: its write failed, or it was dirtied under writeback, or
@@ -445,17 +474,13 @@ impl Wb {
                 unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
             }
             queue = self.queue.lock();
-            match found {
-                // Nobody writes what this waits for: it cannot be written.
-                Some(found) if found.writeback == 0 && looks >= DESPAIR => break,
-                Some(found) => footprint = found,
-                // The inode is another wb's now, whose writers this one need not wait for.
-                None => break,
-            }
         }
         // SAFETY: As above.
         unsafe { bindings::__set_current_state(bindings::TASK_RUNNING) };
-        queue.remove(this);
+        // SAFETY: It is this task's own.
+        if !unsafe { (*this).is_granted() } {
+            queue.remove(this);
+        }
         self.waiting.fetch_sub(1, Relaxed);
     }
 }
@@ -503,7 +528,7 @@ pub(super) unsafe fn pace(
     let Some(wb) = current.get() else {
         return false;
     };
-    let footprint = current.footprint(false);
+    let footprint = current.footprint(wb.is_small());
     let target = wb.bound();
 
     if footprint.dirty() >= target / 2 && footprint.writeback < target / 2 {
@@ -566,11 +591,13 @@ pub(in crate::dontcache) unsafe fn to_be_told(
     let current = unsafe { Current::of(mapping) };
     let wb = current.get()?;
 
+    // Pairs with Wb::wait(): what has ended is seen there, or that somebody waits is seen here.
+    barrier::smp_mb(barrier::Full);
     if wb.waiting.load(Relaxed) == 0 && !wb.measures.load(Relaxed) {
         return None;
     }
     Some(Written {
-        footprint: current.footprint(false),
+        footprint: current.footprint(wb.is_small()),
         wb: arc(wb),
     })
 }
@@ -629,9 +656,16 @@ pub(super) unsafe fn policy_of(mapping: *mut bindings::address_space) -> Option<
 /// # Safety
 ///
 /// Nobody else uses it yet.
-pub unsafe fn init(wb: *mut bindings::bdi_writeback, flags: Flags) {
+pub unsafe fn init(wb: *mut bindings::bdi_writeback) {
     // SAFETY: As promised by the caller. The device's is the first, and goes last.
     let device = unsafe { (*(*wb).bdi).wb.dontcache.cast::<Wb>().as_ref() };
+
+    // SAFETY: As above. A cgroup's may be made in atomic context.
+    let flags = if ptr::eq(wb, unsafe { &raw const (*(*wb).bdi).wb }) {
+        GFP_KERNEL
+    } else {
+        GFP_NOWAIT
+    };
 
     if let Ok(new) = Wb::new(device.map(arc), flags) {
         // SAFETY: As promised by the caller.
