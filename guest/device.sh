@@ -211,9 +211,9 @@ read_stat() {
 # where it ends, so there is some more.
 reads() {
 	echo 1 > /proc/sys/vm/drop_caches
-	before=$(read_stat nullb7)
-	is ok io read sync $DONTCACHE /dev/nullb7 "$3" "$4" "$5" || return 1
-	echo "$before $(read_stat nullb7)" | awk -v most="$1" -v least="$2" '{
+	before=$(read_stat nullb14)
+	is ok io read sync $DONTCACHE /dev/nullb14 "$3" "$4" "$5" || return 1
+	echo "$before $(read_stat nullb14)" | awk -v most="$1" -v least="$2" '{
 		sectors = $4 - $1
 		depth = $5 > $2 ? ($6 - $3) / ($5 - $2) : 0
 		print "# " sectors " sectors, " depth " requests"
@@ -223,10 +223,10 @@ reads() {
 
 # As many requests as direct reads of that size have; those that follow no other are read as they are.
 read_tests() {
-	nullb nullb7 64 completion_nsec=2000000 hw_queue_depth=8 max_sectors=256 blocksize=4096
-	exec 9< /dev/nullb7
-	check "read: there is something" is ok io put 0 sync /dev/nullb7 0 33554432 1048576
-	check "read: a stream by 1 MiB keeps the device busy" reads 69632 6 0 33554432 1048576
+	nullb nullb14 64 completion_nsec=2000000 hw_queue_depth=8 max_sectors=256 blocksize=4096
+	exec 9< /dev/nullb14
+	check "read: there is something" is ok io put 0 sync /dev/nullb14 0 33554432 1048576
+	check "read: a stream by 1 MiB keeps the device busy" reads 69632 3 0 33554432 1048576
 	check "read: a stream by 64 KiB" reads 66048 1 0 33554432 65536
 	check "read: 512 bytes at a time, each page once" reads 8704 0 0 4194304 512
 	check "read: 9999 bytes at a time" reads 8704 0 0 4194304 9999
