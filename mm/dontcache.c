@@ -4,12 +4,9 @@
  * tracepoints, and a work item that is there from the start.
  */
 
-#include <linux/debugfs.h>
-#include <linux/device.h>
 #include <linux/dontcache.h>
 #include <linux/export.h>
 #include <linux/init.h>
-#include <linux/seq_file.h>
 #include <linux/workqueue.h>
 
 #define CREATE_TRACE_POINTS
@@ -19,6 +16,10 @@
 static DECLARE_DELAYED_WORK(retry_work, dontcache_retry_work);
 static struct workqueue_struct *retry_wq __ro_after_init;
 #ifdef CONFIG_DONTCACHE_PACED
+#include <linux/debugfs.h>
+#include <linux/device.h>
+#include <linux/seq_file.h>
+
 struct workqueue_struct *dontcache_wq __ro_after_init;
 /* How long a device is to have something to do */
 unsigned int dontcache_ms = 20;
