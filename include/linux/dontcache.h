@@ -109,11 +109,13 @@ static inline bool folio_is_dontcache(const struct folio *folio)
 #else
 #include <linux/page-flags.h>
 
+struct backing_dev_info;
 struct bdi_writeback;
 
 static inline void dontcache_wb_init(struct bdi_writeback *wb, gfp_t gfp) {}
 static inline void dontcache_wb_exit(struct bdi_writeback *wb) {}
 static inline void dontcache_forget(struct address_space *mapping) {}
+static inline void dontcache_debug(struct backing_dev_info *bdi) {}
 
 static inline void dontcache_unmark(struct address_space *mapping,
 				    struct folio *folio, bool dirty)
