@@ -106,11 +106,17 @@ rust_helper_dontcache_dirty_in(struct address_space *mapping,
 __rust_helper bool rust_helper_dontcache_pin(struct address_space *mapping)
 {
 	struct super_block *sb = mapping->host->i_sb;
+	struct block_device *bdev = sb_is_blkdev_sb(sb) ? I_BDEV(mapping->host) : NULL;
 
 	if (!super_trylock_shared(sb))
 		return false;
+	if (bdev && kobject_get_unless_zero(&bdev->bd_device.kobj)) {
+		/* The inode of a partition does not keep its disk, the device does both */
+		ihold(mapping->host);
+		return true;
+	}
 	/* The last iput() would wait for the thaw, and that for s_umount */
-	if (sb->s_writers.frozen != SB_FREEZE_COMPLETE && igrab(mapping->host))
+	if (!bdev && sb->s_writers.frozen != SB_FREEZE_COMPLETE && igrab(mapping->host))
 		return true;
 	up_read(&sb->s_umount);
 	return false;
@@ -119,8 +125,11 @@ __rust_helper bool rust_helper_dontcache_pin(struct address_space *mapping)
 __rust_helper void rust_helper_dontcache_unpin(struct address_space *mapping)
 {
 	struct super_block *sb = mapping->host->i_sb;
+	struct block_device *bdev = sb_is_blkdev_sb(sb) ? I_BDEV(mapping->host) : NULL;
 
 	iput(mapping->host);
+	if (bdev)
+		put_device(&bdev->bd_device);
 	up_read(&sb->s_umount);
 }
 #endif
