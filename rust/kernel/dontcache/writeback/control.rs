@@ -36,6 +36,8 @@ pub struct Control {
     held: bool,
     /// When the only request of the device was submitted.
     alone: Option<Instant>,
+    /// When the last that is known of ended.
+    last: Instant,
 }
 
 impl Control {
@@ -66,6 +68,10 @@ impl Control {
 
     /// Writeback was started when none was under way.
     pub fn started_alone(&mut self, now: Instant) {
+        // Nobody wanted to write meanwhile.
+        if now.since(self.last) > WINDOW {
+            self.window = None;
+        }
         self.alone = Some(now);
     }
 
@@ -81,6 +87,7 @@ impl Control {
 
     /// `pages` were written.
     pub fn written(&mut self, now: Instant, pages: Pages) {
+        self.last = now;
         if let Some(then) = self.alone.take() {
             let took = now.since(then).min(SLOWEST);
 
@@ -226,6 +233,13 @@ mod tests {
             then(&[Written(10_000, 0), Held, Written(11_000, 9), Written(21_000, 2000)]),
             2500,
         );
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn window_in_which_nobody_wanted_to_write_says_nothing() {
+        assert_eq!(then(&[Held, Written(5000, 500), Alone(15_000), Written(25_000, 4500)]), 2500);
+        assert_eq!(then(&[Held, Written(5000, 500), Alone(15_001), Written(25_001, 4500)]), 2000);
     }
 
     #[test]
