@@ -37,14 +37,14 @@ bounded() {
 knobs() {
 	bdi=/sys/block/nullb15/bdi
 	set_policy lazy
-	echo paced > $bdi/dontcache_policy && echo 1000000 > $bdi/dontcache_max_bytes || return 1
-	is paced cat $bdi/dontcache_policy && is 1003520 cat $bdi/dontcache_max_bytes &&
+	echo paced > $bdi/dontcache_policy && echo 1000000 > $bdi/dontcache_max_bytes &&
+		is paced cat $bdi/dontcache_policy && is 1003520 cat $bdi/dontcache_max_bytes &&
 		bounded "$1" 400
 	knobs_status=$?
-	echo default > $bdi/dontcache_policy && echo 0 > $bdi/dontcache_max_bytes &&
-		is default cat $bdi/dontcache_policy && is 0 cat $bdi/dontcache_max_bytes || return 1
 	set_policy paced
-	return $knobs_status
+	echo default > $bdi/dontcache_policy && echo 0 > $bdi/dontcache_max_bytes &&
+		is default cat $bdi/dontcache_policy && is 0 cat $bdi/dontcache_max_bytes &&
+		return $knobs_status
 }
 
 # set_wrong FILE VALUE: it is refused, and changes nothing.
@@ -111,6 +111,17 @@ gone_by_itself() {
 	put $DONTCACHE "$1" 0 $len "$2" > put.log && is "0 pages cached" io gone "$1" 0 $len 1000
 }
 
+# sync(2) waits for what was dirty when it was called, not for the end of a stream.
+sync_is_first() {
+	put $DONTCACHE "$1" 0 201326592 1048576 > put.log &
+	stream=$!
+	sleep 0.5
+	sync
+	kill -0 $stream 2> /dev/null
+	sync_status=$?
+	wait $stream && return $sync_status
+}
+
 # What was cached before is written as well, and stays.
 overwritten() {
 	is ok io put 0 none "$1" 0 $len 65536 && sync "$1" || return 1
@@ -153,6 +164,7 @@ paced_tests() {
 		for block in 512 4096 65536; do
 			check "paced: $fs, writes of $block go by themselves" gone_by_itself /mnt/fs/small-$block $block
 		done
+		check "paced: $fs, sync(2) beside a stream" sync_is_first /mnt/fs/bounded
 		check "paced: $fs, overwrites of what is cached are written" overwritten /mnt/fs/cached
 		check "paced: $fs, a device of its own policy and bound" knobs /mnt/fs/bounded
 		check "paced: $fs, what waits is seen" reported /mnt/fs/bounded
