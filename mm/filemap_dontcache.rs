@@ -66,10 +66,7 @@ pub unsafe extern "C" fn dontcache_must_wait(mapping: *mut bindings::address_spa
 /// Only called by `wb_init()`.
 #[cfg(CONFIG_DONTCACHE_PACED)]
 #[export]
-pub unsafe extern "C" fn dontcache_wb_init(
-    wb: *mut bindings::bdi_writeback,
-    _gfp: bindings::gfp_t,
-) {
+pub unsafe extern "C" fn dontcache_wb_init(wb: *mut bindings::bdi_writeback) {
     // SAFETY: As promised by the caller.
     unsafe { kernel::dontcache::writeback::wb::init(wb) };
 }

@@ -21,6 +21,8 @@
 #[cfg(CONFIG_DONTCACHE_PACED)]
 pub mod control;
 #[cfg(CONFIG_DONTCACHE_PACED)]
+mod device;
+#[cfg(CONFIG_DONTCACHE_PACED)]
 pub mod dirty;
 pub mod mapping;
 #[cfg(CONFIG_DONTCACHE_PACED)]

@@ -5,6 +5,10 @@
 //! C header: [`include/linux/fs.h`](srctree/include/linux/fs.h)
 
 use super::{
+    device::{
+        Device,
+        Listed, //
+    },
     pending::{
         Next,
         Pending,
@@ -28,6 +32,7 @@ use crate::{
         impl_list_arc_safe,
         impl_list_item,
         AtomicTracker,
+        ListArc,
         ListLinks,
         TryNewListArc, //
     },
@@ -40,21 +45,24 @@ use crate::{
         },
         new_spinlock,
         Arc,
+        LockedBy,
         SpinLock, //
     }, //
 };
 use core::ptr;
 
-/// What is pending in a mapping, and its place on the list of its device's worker.
+/// What is pending in a mapping, and its place on the list of a worker.
 ///
 /// # Invariants
 ///
-/// `mapping` is the one whose `dontcache` points here, or null. It becomes null with the lock of the
-/// list of `device` held.
+/// - `mapping` is the one whose `dontcache` points here, or null. It becomes null with the lock of the
+///   lists of `device` held.
+/// - It is on the list of `home` or on none, and `home` is of `device`.
 #[pin_data]
 pub struct Dirty {
     mapping: Atomic<*mut bindings::address_space>,
-    device: Arc<Wb>,
+    device: Arc<Device>,
+    home: LockedBy<Arc<Wb>, Listed>,
     good: Pages,
     /// How many pages a writer may write before it asks again.
     credit: Atomic<usize>,
@@ -135,17 +143,20 @@ unsafe fn of<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
 #[cold]
 unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
     // SAFETY: As promised by the caller.
-    let (device, good, told) = unsafe {
+    let (wb, good, told) = unsafe {
         (
-            wb::of_device(mapping)?,
+            wb::of(mapping)?,
             bindings::dontcache_io_pages(mapping),
             errors(mapping),
         )
     };
+    let device = wb.device().clone();
+    let home = LockedBy::new(&device.lists, wb);
     let new = Arc::pin_init(
         pin_init!(Dirty {
             mapping: Atomic::new(mapping),
             device,
+            home,
             good: Pages(good.clamp(LEAST_GOOD, MOST_GOOD)),
             credit: Atomic::new(0),
             told: Atomic::new(told),
@@ -221,11 +232,12 @@ pub(super) unsafe fn wrote(
         Next::Write(range) => {
             // SAFETY: As promised by the caller.
             if unsafe { dirty.write(mapping, range) } || left {
-                dirty.add(false);
+                // SAFETY: As above.
+                unsafe { dirty.add(mapping, false) };
             }
         }
-        Next::Worker => dirty.add(true),
-        Next::Gather => dirty.add(false),
+        // SAFETY: As above.
+        Next::Worker | Next::Gather => unsafe { dirty.add(mapping, next == Next::Worker) },
     }
 
     let credit = dirty.credit.load(Relaxed).saturating_sub(touched);
@@ -233,7 +245,7 @@ pub(super) unsafe fn wrote(
     dirty.credit.store(credit, Relaxed);
     if credit < touched {
         // SAFETY: As promised by the caller.
-        if unsafe { wb::pace(mapping, turn, &dirty.device, nowait) } {
+        if unsafe { wb::pace(mapping, turn, nowait) } {
             dirty.credit.store(turn, Relaxed);
         }
     }
@@ -263,12 +275,42 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
 }
 
 impl Dirty {
-    fn add(&self, soon: bool) {
+    /// Sees to it that a worker writes what is pending: soon, or when it has gathered.
+    ///
+    /// # Safety
+    ///
+    /// The file of the mapping, which is this one's, is open.
+    unsafe fn add(&self, mapping: *mut bindings::address_space, soon: bool) {
         // SAFETY: It came from `Arc::into_raw()`, and one reference is the mapping's.
         let ours = unsafe { Arc::from_raw(self) };
+        let link = ListArc::try_from_arc(ours.clone());
 
-        self.device.add(&ours, soon);
         let _ = Arc::into_raw(ours);
+        match link {
+            Ok(link) => {
+                // SAFETY: As promised by the caller.
+                let now = unsafe { wb::of(mapping) };
+
+                // Another cgroup's since, perhaps.
+                now.filter(|wb| Arc::ptr_eq(wb.device(), &self.device))
+                    .unwrap_or_else(|| self.home())
+                    .add(link, soon);
+            }
+            Err(_) if soon => self.home().hurry(),
+            Err(_) => (),
+        }
+    }
+
+    /// Whose list it is on, or was.
+    fn home(&self) -> Arc<Wb> {
+        let mut lists = self.device.lists.lock();
+
+        self.home.access_mut(&mut lists).clone()
+    }
+
+    /// With the lock of the lists held. Returns what it was before.
+    pub(super) fn set_home(&self, lists: &mut Listed, home: Arc<Wb>) -> Arc<Wb> {
+        core::mem::replace(self.home.access_mut(lists), home)
     }
 
     /// Starts writeback of `range`; returns whether some of it is to be written once more: large
@@ -279,21 +321,20 @@ impl Dirty {
     /// The inode of the mapping, which is this one's, stays.
     unsafe fn write(&self, mapping: *mut bindings::address_space, range: Range) -> bool {
         // SAFETY: As promised by the caller.
-        let (started, dirty, busy) = unsafe {
+        let (dirty, busy) = unsafe {
+            write(mapping, range);
             (
-                write(mapping, range),
                 bindings::dontcache_dirty_in(mapping, range.first, range.end - 1),
                 bindings::dontcache_mapping_busy(mapping),
             )
         };
 
-        self.device.report.started(started);
         dirty && self.pending.lock().again(range, jiffies(), busy)
     }
 
     /// The mapping, and with it its inode and file system, until the result goes.
     ///
-    /// With the lock of the list held.
+    /// With the lock of the lists held.
     pub(super) fn pin(&self) -> Option<Pinned<'_>> {
         let mapping = self.mapping.load(Relaxed);
 
@@ -309,14 +350,23 @@ impl Dirty {
         })
     }
 
-    /// With the lock of the list held.
+    /// With the lock of the lists held.
     pub(super) fn is_forgotten(&self) -> bool {
         self.mapping.load(Relaxed).is_null()
     }
 
-    /// With the lock of the list held.
-    pub(super) fn forget(&self) {
+    /// Takes it off its list, and says that its mapping goes.
+    fn forget(&self) {
+        let mut lists = self.device.lists.lock();
+
         self.mapping.store(ptr::null_mut(), Relaxed);
+
+        let home = self.home.access_mut(&mut lists).clone();
+        // SAFETY: By the type invariants.
+        let removed = unsafe { home.forget(&mut lists, self) };
+
+        drop(lists);
+        drop(removed);
     }
 }
 
@@ -335,9 +385,7 @@ pub unsafe fn forget(mapping: *mut bindings::address_space) {
     // SAFETY: As above, and it came from `Arc::into_raw()`.
     unsafe {
         word(mapping).store(ptr::null_mut(), Relaxed);
-        let dirty = Arc::from_raw(dirty);
-
-        dirty.device.forget(&dirty);
+        Arc::from_raw(dirty).forget();
     }
 }
 
@@ -367,7 +415,7 @@ impl Drop for Pinned<'_> {
     }
 }
 
-/// Starts writeback of `range`; returns of how many pages.
+/// Starts writeback of `range`.
 ///
 /// Piece by piece: filesystems end the writeback of what they submit as one when the last of it is on
 /// the device, and those who wait would go on all at once, with nothing under way.
@@ -375,7 +423,7 @@ impl Drop for Pinned<'_> {
 /// # Safety
 ///
 /// The inode of the mapping stays.
-unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> usize {
+unsafe fn write(mapping: *mut bindings::address_space, range: Range) {
     let first = (range.first << PAGE_SHIFT) as i64;
     let last = ((range.end << PAGE_SHIFT) as i64).wrapping_sub(1);
     // SAFETY: As promised by the caller.
@@ -398,7 +446,9 @@ unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> usize {
         wb.started_nothing();
     }
     // SAFETY: As promised by the caller.
-    unsafe { trace::dontcache_piece(mapping, range.first, range.end, started) };
+    unsafe {
+        wb::started(mapping, started);
+        trace::dontcache_piece(mapping, range.first, range.end, started);
+    }
     count(bindings::vm_event_item_DONTCACHE_START, started);
-    started
 }

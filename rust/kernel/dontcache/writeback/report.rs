@@ -5,6 +5,7 @@
 //! Documentation: [`admin-guide/mm/dontcache.rst`](srctree/Documentation/admin-guide/mm/dontcache.rst)
 
 use super::{
+    device::Device,
     policy::Policy,
     units::Micros,
     wb::Wb, //
@@ -62,7 +63,7 @@ impl Report {
 /// # Safety
 ///
 /// `dev` is the device of a bdi, and registered for `'a`.
-unsafe fn of_class<'a>(dev: *mut bindings::device) -> Result<&'a Wb> {
+unsafe fn of_class<'a>(dev: *mut bindings::device) -> Result<&'a Device> {
     // SAFETY: As promised by the caller: it is what bdi_register() has set.
     unsafe {
         let bdi = (*dev)
@@ -71,6 +72,7 @@ unsafe fn of_class<'a>(dev: *mut bindings::device) -> Result<&'a Wb> {
             .as_ref();
 
         bdi.and_then(|bdi| bdi.wb.dontcache.cast::<Wb>().as_ref())
+            .map(|wb| &**wb.device())
             .ok_or(ENOMEM)
     }
 }
@@ -127,7 +129,7 @@ pub unsafe fn set_policy(dev: *mut bindings::device, text: &[u8]) -> Result {
 /// As for [`show_policy`].
 pub unsafe fn show_most(dev: *mut bindings::device, page: *mut c_char) -> Result<isize> {
     // SAFETY: As promised by the caller.
-    let bytes = match unsafe { of_class(dev)? }.most().load(Relaxed) {
+    let bytes = match unsafe { of_class(dev)? }.most.load(Relaxed) {
         usize::MAX => 0,
         pages => pages << PAGE_SHIFT,
     };
@@ -157,7 +159,7 @@ pub unsafe fn set_most(dev: *mut bindings::device, text: *const c_char) -> Resul
     };
 
     // SAFETY: As promised by the caller.
-    unsafe { of_class(dev)? }.most().store(pages, Relaxed);
+    unsafe { of_class(dev)? }.most.store(pages, Relaxed);
     Ok(())
 }
 
@@ -185,6 +187,7 @@ pub unsafe fn show(file: *mut bindings::seq_file, wb: *mut bindings::bdi_writeba
         )
     };
     let (control, waiting) = known.measured();
+    let files = known.listed();
     let kb = PAGE_SIZE >> 10;
     let report = &known.report;
 
@@ -198,6 +201,7 @@ pub unsafe fn show(file: *mut bindings::seq_file, wb: *mut bindings::bdi_writeba
     );
     seq_print!(file, "latency    {:>10} us\n", control.latency().0);
     seq_print!(file, "waiting    {:>10}\n", waiting);
+    seq_print!(file, "files      {:>10} of {}\n", files.0, files.1);
     seq_print!(file, "pieces     {:>10}\n", report.pieces.load(Relaxed));
     seq_print!(
         file,

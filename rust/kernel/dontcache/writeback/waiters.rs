@@ -23,6 +23,7 @@ pub(super) struct Waiters {
     pub(super) control: Control,
     first: *mut Waiter,
     last: *mut Waiter,
+    owed: usize,
 }
 
 /// A task that waits, on its own stack.
@@ -60,7 +61,18 @@ impl Waiters {
             control: Control::default(),
             first: ptr::null_mut(),
             last: ptr::null_mut(),
+            owed: 0,
         }
+    }
+
+    /// How many pages those may write who were granted it and have not run since.
+    pub(super) fn owed(&self) -> usize {
+        self.owed
+    }
+
+    /// One of them runs, and may write `pages`.
+    pub(super) fn took(&mut self, pages: usize) {
+        self.owed = self.owed.saturating_sub(pages);
     }
 
     /// # Safety
@@ -90,6 +102,7 @@ impl Waiters {
         };
         let task = first.task;
 
+        self.owed = self.owed.saturating_add(first.pages);
         self.first = first.next;
         if self.first.is_null() {
             self.last = ptr::null_mut();

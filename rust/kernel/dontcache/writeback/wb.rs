@@ -9,6 +9,11 @@ use super::{
         Control,
         LEAST, //
     },
+    device::{
+        Device,
+        Listed,
+        Mappings, //
+    },
     dirty::Dirty,
     policy::Policy,
     report::Report,
@@ -29,10 +34,7 @@ use crate::{
     },
     bindings,
     dontcache::trace,
-    list::{
-        List,
-        ListArc, //
-    },
+    list::ListArc,
     prelude::*,
     sync::{
         atomic::{
@@ -67,9 +69,6 @@ fn span() -> Micros {
     Micros::from_millis(ms as usize)
 }
 
-/// The number of no policy.
-const NONE: u32 = u32::MAX;
-
 /// How many jiffies what is small gathers.
 const GATHER: usize = (bindings::HZ as usize).div_ceil(50);
 
@@ -82,41 +81,31 @@ pub(super) const TAIL: usize = (bindings::HZ as usize).div_ceil(10);
 /// How many jiffies a writer waits at most before it looks for itself.
 const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
 
-/// How often it looks in vain before it asks the flusher for help.
+/// How often the first looks in vain before it asks the flusher for help.
 const PATIENCE: usize = 10;
 
-/// How often it looks in vain before it goes on, if the device has nothing to do.
+/// And before it goes on. The memory of all has a bound of its own.
 const DESPAIR: usize = 100;
-
-/// How often it looks at most. The memory of all has a bound of its own.
-const MOST_LOOKS: usize = 1000;
 
 fn now() -> Instant {
     // SAFETY: Always safe to call.
     Instant(unsafe { bindings::ktime_get() } as usize / 1000)
 }
 
-/// What Rust knows of a `bdi_writeback`.
-///
-/// That of the device itself, not of a cgroup on it, also has the mappings that wait for a worker.
+/// What Rust knows of a `bdi_writeback`, and its worker: one that is slow holds up no other cgroup's.
 #[pin_data]
 pub struct Wb {
-    /// That of the device, unless this is it.
-    device: Option<Arc<Wb>>,
+    device: Arc<Device>,
     #[pin]
     queue: SpinLock<Waiters>,
     /// What the device writes in the time that it is to have something to do, in pages.
     target: Atomic<usize>,
-    /// Of the device: what the bound is at most, in pages, and its policy, or [`NONE`].
-    most: Atomic<usize>,
-    policy: Atomic<u32>,
     pub(super) report: Report,
     /// How many writers wait.
     waiting: Atomic<usize>,
     /// Whether the control counts what is written, though no writer waits.
     measures: Atomic<bool>,
-    #[pin]
-    dirty: SpinLock<List<Dirty>>,
+    mappings: Mappings,
     #[pin]
     later: DelayedWork<Wb, 0>,
     #[pin]
@@ -255,18 +244,18 @@ fn arc(wb: &Wb) -> Arc<Wb> {
 }
 
 impl Wb {
-    fn new(device: Option<Arc<Wb>>, flags: Flags) -> Result<Arc<Wb>, AllocError> {
+    fn new(device: Arc<Device>, flags: Flags) -> Result<Arc<Wb>, AllocError> {
+        let mappings = Mappings::new(&device);
+
         Arc::pin_init(
             pin_init!(Wb {
                 device,
                 queue <- new_spinlock!(Waiters::new(), "dontcache_waiters"),
                 target: Atomic::new(LEAST.0),
-                most: Atomic::new(usize::MAX),
-                policy: Atomic::new(NONE),
                 report: Report::new(),
                 waiting: Atomic::new(0),
                 measures: Atomic::new(false),
-                dirty <- new_spinlock!(List::new(), "dontcache_dirty"),
+                mappings,
                 later <- new_delayed_work!("dontcache_later"),
                 soon <- new_work!("dontcache_soon"),
             }),
@@ -275,13 +264,13 @@ impl Wb {
         .map_err(|_| AllocError)
     }
 
-    fn device(&self) -> &Wb {
-        self.device.as_deref().unwrap_or(self)
+    pub(super) fn device(&self) -> &Arc<Device> {
+        &self.device
     }
 
     /// How many uncached pages it may have, dirty or under writeback.
     pub(super) fn bound(&self) -> usize {
-        let most = self.device().most.load(Relaxed);
+        let most = self.device.most.load(Relaxed);
 
         self.target.load(Relaxed).min(most)
     }
@@ -292,41 +281,26 @@ impl Wb {
         self.bound() < 2 * unsafe { bindings::dontcache_wb_error() }
     }
 
-    /// What the bound of a device is at most, in pages: `usize::MAX` if nobody said.
-    pub(super) fn most(&self) -> &Atomic<usize> {
-        &self.most
-    }
-
-    /// The policy of a device, if it has one of its own.
-    pub(super) fn policy(&self) -> Option<Policy> {
-        match self.policy.load(Relaxed) {
-            NONE => None,
-            number => Some(Policy::from_number(number)),
-        }
-    }
-
-    pub(super) fn set_policy(&self, policy: Option<Policy>) {
-        self.policy
-            .store(policy.map_or(NONE, |policy| policy as u32), Relaxed);
-    }
-
     /// How fast the device was found to be, and how many writers wait for it.
     pub(super) fn measured(&self) -> (Control, usize) {
         (self.queue.lock().control, self.waiting.load(Relaxed))
     }
 
-    /// Sees to it that a worker writes what is dirty in a mapping: soon, or when it has gathered.
-    pub(super) fn add(self: &Arc<Self>, dirty: &Arc<Dirty>, soon: bool) {
-        let Ok(link) = ListArc::try_from_arc(dirty.clone()) else {
-            if soon {
-                self.hurry();
-            }
-            return;
-        };
-        let mut list = self.dirty.lock();
+    /// How many mappings wait for its worker, and for one of the device.
+    pub(super) fn listed(&self) -> (usize, usize) {
+        let mut lists = self.device.lists.lock();
 
-        list.push_back(link);
-        drop(list);
+        (self.mappings.len(&mut lists), lists.0)
+    }
+
+    /// Sees to it that the worker writes what is dirty in a mapping: soon, or when it has gathered.
+    pub(super) fn add(self: &Arc<Self>, link: ListArc<Dirty>, soon: bool) {
+        let mut lists = self.device.lists.lock();
+        let before = link.set_home(&mut lists, self.clone());
+
+        self.mappings.push(&mut lists, link);
+        drop(lists);
+        drop(before);
         if soon {
             self.hurry();
         } else {
@@ -348,17 +322,13 @@ impl Wb {
 
     /// Writes what mappings have pending.
     fn write(self: &Arc<Self>, gather: usize) {
-        let mut nr = usize::MAX;
+        let nr = self.mappings.len(&mut self.device.lists.lock());
         let mut again = false;
         let mut delay = SELDOM;
 
-        while nr > 0 {
-            let mut list = self.dirty.lock();
-
-            if nr == usize::MAX {
-                nr = list.iter().count();
-            }
-            let Some(dirty) = list.pop_front().map(ListArc::into_arc) else {
+        for _ in 0..nr {
+            let mut lists = self.device.lists.lock();
+            let Some(dirty) = self.mappings.pop(&mut lists) else {
                 break;
             };
             if dirty.is_forgotten() {
@@ -367,22 +337,14 @@ impl Wb {
             // With the lock: it is not forgotten meanwhile.
             let pinned = dirty.pin();
 
-            drop(list);
-            nr = nr.saturating_sub(1);
+            drop(lists);
             if pinned.is_some() {
                 delay = GATHER;
             }
             // What is left has come just now, or is the tail of a stream. Or the file system is being
             // unmounted, or mounted in another way.
             if pinned.as_ref().is_none_or(|pinned| pinned.write(gather)) {
-                if let Ok(link) = ListArc::try_from_arc(dirty.clone()) {
-                    let mut list = self.dirty.lock();
-
-                    if !dirty.is_forgotten() {
-                        list.push_back(link);
-                        again = true;
-                    }
-                }
+                again |= self.put_back(&dirty);
             }
         }
         if again {
@@ -390,22 +352,42 @@ impl Wb {
         }
     }
 
-    /// Takes a mapping off the list.
-    pub(super) fn forget(&self, dirty: &Dirty) {
-        let mut list = self.dirty.lock();
+    /// Puts a mapping on the list again, unless it is on one or forgotten.
+    fn put_back(self: &Arc<Self>, dirty: &Arc<Dirty>) -> bool {
+        let mut lists = self.device.lists.lock();
 
-        dirty.forget();
-        // SAFETY: It is on this list or on none.
-        let removed = unsafe { list.remove(dirty) };
+        if dirty.is_forgotten() {
+            return false;
+        }
+        let Ok(link) = ListArc::try_from_arc(dirty.clone()) else {
+            return false;
+        };
+        let before = link.set_home(&mut lists, self.clone());
 
-        drop(list);
-        drop(removed);
+        self.mappings.push(&mut lists, link);
+        drop(lists);
+        drop(before);
+        true
+    }
+
+    /// Takes a mapping off the list, for ever. With the lock of the lists held.
+    ///
+    /// # Safety
+    ///
+    /// It is on no other list.
+    pub(super) unsafe fn forget(
+        &self,
+        lists: &mut Listed,
+        dirty: &Dirty,
+    ) -> Option<ListArc<Dirty>> {
+        // SAFETY: As promised by the caller.
+        unsafe { self.mappings.remove(lists, dirty) }
     }
 
     /// Lets writers go on that have waited longest, as far as there is room for what each may write.
     fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
         let bound = self.bound();
-        let mut footprint = footprint;
+        let mut footprint = footprint.with(queue.owed());
 
         while let Some(pages) = queue.first().map(|waiter| waiter.pages) {
             if !footprint.has_room(pages, bound) {
@@ -444,10 +426,9 @@ impl Wb {
         queue = self.queue.lock();
         loop {
             match found {
-                // Nobody writes what this waits for: it cannot be written.
-                Some(footprint) if footprint.writeback == 0 && looks >= DESPAIR => break,
-                // Or others write who do not wait for each other: lazily, or with O_DSYNC.
-                Some(_) if looks >= MOST_LOOKS => break,
+                // What this waits for cannot be written, or others write who do not wait for their
+                // turn: lazily, or with O_DSYNC.
+                Some(_) if looks >= DESPAIR => break,
                 Some(footprint) => self.grant(&mut queue, footprint),
                 // The inode is another wb's now, whose writers this one need not wait for.
                 None => break,
@@ -460,13 +441,16 @@ impl Wb {
                 }
             }
             queue.control.held();
+
+            let first = queue.first().is_some_and(|first| ptr::eq(first, this));
+
             drop(queue);
             // SAFETY: No locks are held.
             unsafe { bindings::io_schedule_timeout(LOOK as c_long) };
 
             found = look();
-            looks += 1;
-            if looks % PATIENCE == 0 {
+            looks += usize::from(first);
+            if first && looks % PATIENCE == 0 {
                 // What is dirty and on no list: its write failed, or it was dirtied under writeback, or
                 // by another policy. The flusher knows of it.
                 //
@@ -478,7 +462,9 @@ impl Wb {
         // SAFETY: As above.
         unsafe { bindings::__set_current_state(bindings::TASK_RUNNING) };
         // SAFETY: It is this task's own.
-        if !unsafe { (*this).is_granted() } {
+        if unsafe { (*this).is_granted() } {
+            queue.took(pages);
+        } else {
             queue.remove(this);
         }
         self.waiting.fetch_sub(1, Relaxed);
@@ -520,7 +506,6 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
 pub(super) unsafe fn pace(
     mapping: *mut bindings::address_space,
     pages: usize,
-    device: &Arc<Wb>,
     nowait: bool,
 ) -> bool {
     // SAFETY: As promised by the caller.
@@ -532,7 +517,7 @@ pub(super) unsafe fn pace(
     let target = wb.bound();
 
     if footprint.dirty() >= target / 2 && footprint.writeback < target / 2 {
-        device.hurry();
+        arc(wb).hurry();
     }
     if nowait || wb.waiting.load(Relaxed) == 0 && footprint.has_room(pages, target) {
         return false;
@@ -551,8 +536,8 @@ pub(super) unsafe fn pace(
     true
 }
 
-/// Notes that writeback begins, if the device has nothing else to do: what comes of it is told to the
-/// result.
+/// Notes that writeback begins. If the device has nothing else to do, what comes of it is to be told to
+/// the result.
 ///
 /// # Safety
 ///
@@ -576,6 +561,19 @@ pub(super) unsafe fn starting(mapping: *mut bindings::address_space) -> Option<A
     wb.measures.store(true, Relaxed);
     drop(queue);
     Some(wb)
+}
+
+/// Writeback of `pages` was started.
+///
+/// # Safety
+///
+/// As for [`starting`].
+#[inline]
+pub(super) unsafe fn started(mapping: *mut bindings::address_space, pages: usize) {
+    // SAFETY: As promised by the caller.
+    if let Some(wb) = unsafe { Current::of(mapping) }.get() {
+        wb.report.started(pages);
+    }
 }
 
 /// Who is to be told that pages have been written, if somebody wants to know.
@@ -622,17 +620,34 @@ impl Written {
     }
 }
 
-/// The `Wb` of the device of a mapping, to be kept.
+/// The `Wb` that a mapping has now, to be kept. That of its device if there was no memory for it.
 ///
 /// # Safety
 ///
 /// The file of the mapping is open.
-pub(super) unsafe fn of_device(mapping: *mut bindings::address_space) -> Option<Arc<Wb>> {
+pub(super) unsafe fn of(mapping: *mut bindings::address_space) -> Option<Arc<Wb>> {
+    // SAFETY: As promised by the caller.
+    unsafe {
+        Current::of(mapping)
+            .get()
+            .map(arc)
+            .or_else(|| of_device(mapping).map(arc))
+    }
+}
+
+/// The `Wb` of the device of a mapping.
+///
+/// # Safety
+///
+/// The file of the mapping is open for `'a`.
+#[inline]
+unsafe fn of_device<'a>(mapping: *mut bindings::address_space) -> Option<&'a Wb> {
     // SAFETY: As promised by the caller: its device lives.
     unsafe {
-        let wb = bindings::dontcache_root_wb(mapping);
-
-        (*wb).dontcache.cast::<Wb>().as_ref().map(arc)
+        (*bindings::dontcache_root_wb(mapping))
+            .dontcache
+            .cast::<Wb>()
+            .as_ref()
     }
 }
 
@@ -643,12 +658,8 @@ pub(super) unsafe fn of_device(mapping: *mut bindings::address_space) -> Option<
 /// The file of the mapping is open.
 #[inline]
 pub(super) unsafe fn policy_of(mapping: *mut bindings::address_space) -> Option<Policy> {
-    // SAFETY: As promised by the caller: its device lives.
-    unsafe {
-        let wb = bindings::dontcache_root_wb(mapping);
-
-        (*wb).dontcache.cast::<Wb>().as_ref()?.policy()
-    }
+    // SAFETY: As promised by the caller.
+    unsafe { of_device(mapping)? }.device.policy()
 }
 
 /// Adds what Rust knows to a new `bdi_writeback`. Without memory its writes are not paced.
@@ -657,17 +668,22 @@ pub(super) unsafe fn policy_of(mapping: *mut bindings::address_space) -> Option<
 ///
 /// Nobody else uses it yet.
 pub unsafe fn init(wb: *mut bindings::bdi_writeback) {
-    // SAFETY: As promised by the caller. The device's is the first, and goes last.
-    let device = unsafe { (*(*wb).bdi).wb.dontcache.cast::<Wb>().as_ref() };
+    // SAFETY: As promised by the caller. The device's own is the first, and goes last.
+    let (first, of_device) = unsafe {
+        let first = &raw const (*(*wb).bdi).wb;
 
-    // SAFETY: As above. A cgroup's may be made in atomic context.
-    let flags = if ptr::eq(wb, unsafe { &raw const (*(*wb).bdi).wb }) {
-        GFP_KERNEL
+        (ptr::eq(wb, first), (*first).dontcache.cast::<Wb>().as_ref())
+    };
+    let new = if first {
+        Device::new().and_then(|device| Wb::new(device, GFP_KERNEL))
     } else {
-        GFP_NOWAIT
+        // It may be made in atomic context.
+        of_device
+            .ok_or(AllocError)
+            .and_then(|wb| Wb::new(wb.device.clone(), GFP_NOWAIT))
     };
 
-    if let Ok(new) = Wb::new(device.map(arc), flags) {
+    if let Ok(new) = new {
         // SAFETY: As promised by the caller.
         unsafe { (*wb).dontcache = Arc::into_raw(new).cast_mut().cast() };
     }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What paces the uncached writes of all cgroups to a device: a `backing_dev_info`.
+
+use super::{
+    dirty::Dirty,
+    policy::Policy, //
+};
+use crate::{
+    alloc::AllocError,
+    list::{
+        List,
+        ListArc, //
+    },
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        new_spinlock,
+        Arc,
+        LockedBy,
+        SpinLock, //
+    }, //
+};
+
+/// The number of no policy.
+const NONE: u32 = u32::MAX;
+
+/// What Rust knows of a device. Its `bdi_writeback`s and mappings keep it.
+#[pin_data]
+pub struct Device {
+    /// The lock of all lists of mappings, and how many are on one. One for all, since a mapping goes
+    /// from one wb to another.
+    #[pin]
+    pub(super) lists: SpinLock<Listed>,
+    /// What a bound is at most, in pages: `usize::MAX` if nobody said.
+    pub(super) most: Atomic<usize>,
+    policy: Atomic<u32>,
+}
+
+/// How many mappings are on a list of a device.
+pub(super) struct Listed(pub(super) usize);
+
+/// The mappings that wait for the worker of a `bdi_writeback`, in the order in which they came.
+pub(super) struct Mappings(LockedBy<Inner, Listed>);
+
+struct Inner {
+    list: List<Dirty>,
+    len: usize,
+}
+
+impl Mappings {
+    pub(super) fn new(device: &Device) -> Self {
+        Self(LockedBy::new(
+            &device.lists,
+            Inner {
+                list: List::new(),
+                len: 0,
+            },
+        ))
+    }
+
+    pub(super) fn len(&self, listed: &mut Listed) -> usize {
+        self.0.access_mut(listed).len
+    }
+
+    pub(super) fn push(&self, listed: &mut Listed, link: ListArc<Dirty>) {
+        listed.0 += 1;
+
+        let inner = self.0.access_mut(listed);
+
+        inner.list.push_back(link);
+        inner.len += 1;
+    }
+
+    pub(super) fn pop(&self, listed: &mut Listed) -> Option<Arc<Dirty>> {
+        let inner = self.0.access_mut(listed);
+        let first = inner.list.pop_front()?;
+
+        inner.len -= 1;
+        listed.0 -= 1;
+        Some(first.into_arc())
+    }
+
+    /// Takes a mapping off the list, if it is there.
+    ///
+    /// # Safety
+    ///
+    /// It is on no other list.
+    pub(super) unsafe fn remove(
+        &self,
+        listed: &mut Listed,
+        dirty: &Dirty,
+    ) -> Option<ListArc<Dirty>> {
+        let inner = self.0.access_mut(listed);
+        // SAFETY: As promised by the caller.
+        let removed = unsafe { inner.list.remove(dirty) }?;
+
+        inner.len -= 1;
+        listed.0 -= 1;
+        Some(removed)
+    }
+}
+
+impl Device {
+    pub(super) fn new() -> Result<Arc<Self>, AllocError> {
+        Arc::pin_init(
+            pin_init!(Self {
+                lists <- new_spinlock!(Listed(0), "dontcache_lists"),
+                most: Atomic::new(usize::MAX),
+                policy: Atomic::new(NONE),
+            }),
+            GFP_KERNEL,
+        )
+        .map_err(|_| AllocError)
+    }
+
+    /// The policy of the device, if it has one of its own.
+    pub(super) fn policy(&self) -> Option<Policy> {
+        match self.policy.load(Relaxed) {
+            NONE => None,
+            number => Some(Policy::from_number(number)),
+        }
+    }
+
+    pub(super) fn set_policy(&self, policy: Option<Policy>) {
+        self.policy
+            .store(policy.map_or(NONE, |policy| policy as u32), Relaxed);
+    }
+}
