@@ -21,6 +21,9 @@ pub const LEAST: Pages = Pages(1024);
 /// A rate is measured over at least this time.
 const WINDOW: Micros = Micros::from_millis(10);
 
+/// Completions that are no further apart came together: what they wrote was written before them.
+const BURST: Micros = Micros(500);
+
 /// A request is not thought to take longer: it may have been stopped on the way.
 const SLOWEST: Micros = Micros::from_millis(1000);
 
@@ -36,8 +39,8 @@ pub struct Control {
     held: bool,
     /// When the only request of the device was submitted.
     alone: Option<Instant>,
-    /// When the last that is known of ended.
-    last: Instant,
+    /// Completions that came together: the first, the last, and what they wrote.
+    burst: Option<(Instant, Instant, Pages)>,
 }
 
 impl Control {
@@ -69,8 +72,13 @@ impl Control {
     /// Writeback was started when none was under way.
     pub fn started_alone(&mut self, now: Instant) {
         // Nobody wanted to write meanwhile.
-        if now.since(self.last) > WINDOW {
+        if self
+            .burst
+            .is_some_and(|(_, last, _)| now.since(last) > WINDOW)
+        {
+            self.burst = None;
             self.window = None;
+            self.held = false;
         }
         self.alone = Some(now);
     }
@@ -82,23 +90,40 @@ impl Control {
 
     /// Whether what is written counts, though no writer is held.
     pub fn measures(&self) -> bool {
-        self.alone.is_some() || self.window.is_some()
+        self.alone.is_some() || self.burst.is_some() || self.window.is_some()
     }
 
     /// `pages` were written.
     pub fn written(&mut self, now: Instant, pages: Pages) {
-        self.last = now;
         if let Some(then) = self.alone.take() {
             let took = now.since(then).min(SLOWEST);
 
-            // Up slowly: others may have been before it, on the way or in the device.
-            self.latency = if self.latency.0 == 0 || took < self.latency {
+            // Up slowly: others may have been before it, on the way or in the device. Down by half: it
+            // may have been another whose end nobody had told.
+            self.latency = if self.latency.0 == 0 {
                 took
+            } else if took < self.latency {
+                Micros(took.0 + (self.latency.0 - took.0) / 2)
             } else {
                 Micros(self.latency.0 + (took.0 - self.latency.0) / 8)
             };
         }
 
+        match self.burst.take() {
+            Some((first, last, all)) if now.since(last) < BURST && now.since(first) < WINDOW => {
+                self.burst = Some((first, now, all.plus(pages)));
+                return;
+            }
+            Some((_, last, all)) => self.ended(last, all),
+            None => (),
+        }
+        if self.held || self.window.is_some() {
+            self.burst = Some((now, now, pages));
+        }
+    }
+
+    /// A burst that wrote `pages` ended at `now`.
+    fn ended(&mut self, now: Instant, pages: Pages) {
         let Some((start, before)) = self.window else {
             if self.held {
                 self.window = Some((now, Pages(0)));
@@ -157,7 +182,16 @@ mod tests {
                 Held => control.held(),
                 Alone(now) => control.started_alone(Instant(now)),
                 Nothing => control.started_nothing(),
-                Written(now, pages) => control.written(Instant(now), Pages(pages)),
+                Written(now, pages) => {
+                    control.written(Instant(now), Pages(pages));
+                    // Each is one of its own.
+                    if let Some((_, last, all)) = control.burst.take() {
+                        control.ended(last, all);
+                        if control.held || control.window.is_some() {
+                            control.burst = Some((last, last, Pages(0)));
+                        }
+                    }
+                }
             }
         }
         control
@@ -242,6 +276,41 @@ mod tests {
         assert_eq!(then(&[Held, Written(5000, 500), Alone(15_001), Written(25_001, 4500)]), 2000);
     }
 
+    /// The bound after completions in bursts, each when how many pages.
+    fn bursts(written: impl Iterator<Item = (usize, usize)>) -> usize {
+        let mut control = Control::default();
+
+        for (now, pages) in written {
+            control.held();
+            control.written(Instant(now), Pages(pages));
+        }
+        control.target(SPAN).0
+    }
+
+    #[test]
+    fn window_is_from_the_end_of_a_burst_to_that_of_another() {
+        let some = [
+            (0, 900),
+            (499, 900),
+            (5000, 100),
+            (5400, 400),
+            (10_499, 500),
+        ];
+
+        assert_eq!(bursts(some.into_iter()), 1024);
+        assert_eq!(
+            bursts(some.into_iter().chain([(10_998, 500), (30_000, 9)])),
+            2856
+        );
+        assert_eq!(
+            bursts(some.into_iter().chain([(10_999, 500), (30_000, 9)])),
+            2000
+        );
+        // One that does not end is cut.
+        assert_eq!(bursts((0..60).map(|nr| (400 * nr, 40))), 2000);
+        assert_eq!(bursts((0..50).map(|nr| (400 * nr, 40))), 1024);
+    }
+
     #[test]
     #[rustfmt::skip]
     fn rate_goes_a_quarter_of_the_way() {
@@ -252,13 +321,14 @@ mod tests {
 
     #[test]
     #[rustfmt::skip]
-    fn latency_goes_down_at_once_and_up_slowly() {
-        assert_eq!(latency(&[Alone(0), Written(700, 0)]), 700);
+    fn latency_goes_down_by_half_and_up_slowly() {
+        assert_eq!(follow(Control::default(), &[Alone(0), Written(700, 0)]).latency.0, 700);
+        assert_eq!(latency(&[Alone(0), Written(700, 0)]), 750);
         assert_eq!(latency(&[Alone(0), Written(807, 0)]), 800);
         assert_eq!(latency(&[Alone(0), Written(1600, 0)]), 900);
         assert_eq!(latency(&[Alone(0), Written(1_000_800, 0)]), 125_700);
-        assert_eq!(latency(&[Alone(0), Written(0, 0), Alone(0), Written(1600, 0)]), 1600);
-        assert_eq!(latency(&[Alone(MAX - 99), Written(500, 0)]), 600);
+        assert_eq!(latency(&[Alone(0), Written(0, 0), Alone(0), Written(1600, 0)]), 550);
+        assert_eq!(latency(&[Alone(MAX - 99), Written(500, 0)]), 700);
     }
 
     #[test]
@@ -267,7 +337,7 @@ mod tests {
         assert_eq!(latency(&[Written(700, 0)]), 800);
         assert_eq!(latency(&[Alone(0), Nothing, Written(700, 0)]), 800);
         // Only the first completion is that of the request.
-        assert_eq!(latency(&[Alone(0), Written(700, 0), Written(5000, 0)]), 700);
-        assert_eq!(latency(&[Alone(0), Alone(300), Written(700, 0)]), 400);
+        assert_eq!(latency(&[Alone(0), Written(700, 0), Written(5000, 0)]), 750);
+        assert_eq!(latency(&[Alone(0), Alone(300), Written(700, 0)]), 600);
     }
 }
