@@ -6,7 +6,10 @@
 
 use core::ptr::NonNull;
 #[cfg(CONFIG_DONTCACHE_PACED)]
-use kernel::dontcache::writeback::report;
+use kernel::dontcache::writeback::{
+    report,
+    wb, //
+};
 use kernel::{
     bindings,
     dontcache::{
@@ -66,9 +69,9 @@ pub unsafe extern "C" fn dontcache_must_wait(mapping: *mut bindings::address_spa
 /// Only called by `wb_init()`.
 #[cfg(CONFIG_DONTCACHE_PACED)]
 #[export]
-pub unsafe extern "C" fn dontcache_wb_init(wb: *mut bindings::bdi_writeback) {
+pub unsafe extern "C" fn dontcache_wb_init(wb: *mut bindings::bdi_writeback) -> c_int {
     // SAFETY: As promised by the caller.
-    unsafe { kernel::dontcache::writeback::wb::init(wb) };
+    from_result(|| unsafe { wb::init(wb) }.map(|()| 0))
 }
 
 /// Takes it away.
@@ -80,7 +83,7 @@ pub unsafe extern "C" fn dontcache_wb_init(wb: *mut bindings::bdi_writeback) {
 #[export]
 pub unsafe extern "C" fn dontcache_wb_exit(wb: *mut bindings::bdi_writeback) {
     // SAFETY: As promised by the caller.
-    unsafe { kernel::dontcache::writeback::wb::exit(wb) };
+    unsafe { wb::exit(wb) };
 }
 
 /// Lets a mapping forget what is pending.

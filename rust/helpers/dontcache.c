@@ -80,9 +80,17 @@ __rust_helper long rust_helper_dontcache_wb_left(struct bdi_writeback *wb)
 	       percpu_counter_sum(&wb->stat[WB_DONTCACHE_WRITEBACK]);
 }
 
-__rust_helper bool rust_helper_dontcache_wb_idle(struct bdi_writeback *wb)
+/* Of all cgroups: a request of one waits for those of the others */
+__rust_helper bool rust_helper_dontcache_device_idle(struct bdi_writeback *wb)
 {
-	return !atomic_read(&wb->writeback_inodes);
+	struct bdi_writeback *other;
+	bool idle = true;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(other, &wb->bdi->wb_list, bdi_node)
+		idle = idle && !atomic_read(&other->writeback_inodes);
+	rcu_read_unlock();
+	return idle;
 }
 
 __rust_helper unsigned long
@@ -110,8 +118,8 @@ __rust_helper bool rust_helper_dontcache_pin(struct address_space *mapping)
 
 	if (!super_trylock_shared(sb))
 		return false;
+	/* The inode of a partition does not keep its disk, the device does both */
 	if (bdev && kobject_get_unless_zero(&bdev->bd_device.kobj)) {
-		/* The inode of a partition does not keep its disk, the device does both */
 		ihold(mapping->host);
 		return true;
 	}

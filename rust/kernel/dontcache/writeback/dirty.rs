@@ -17,7 +17,9 @@ use super::{
     units::Pages,
     wb::{
         self,
+        jiffies,
         Wb,
+        GATHER,
         TAIL, //
     }, //
 };
@@ -93,11 +95,6 @@ impl_list_item! {
 /// A request is good if it has the size of the device's largest, between 128 KiB and 1 MiB.
 const LEAST_GOOD: usize = (128 << 10) >> PAGE_SHIFT;
 const MOST_GOOD: usize = (1 << 20) >> PAGE_SHIFT;
-
-fn jiffies() -> usize {
-    // SAFETY: It is always there. The timer's interrupt sets it meanwhile.
-    unsafe { (&raw const bindings::jiffies).read_volatile() }
-}
 
 /// Whether fsync() has seen the last error of a mapping: `ERRSEQ_SEEN` of lib/errseq.c.
 const SEEN: u32 = 1 << 12;
@@ -396,15 +393,20 @@ pub(super) struct Pinned<'a> {
 }
 
 impl Pinned<'_> {
-    /// Writes what is pending; returns whether something is left.
-    pub(super) fn write(&self, gather: usize) -> bool {
+    /// Writes what is pending. What is left has come just now, or is the tail of a stream, and a worker
+    /// comes for it.
+    pub(super) fn write(&self, gather: usize) {
         let mut pending = self.dirty.pending.lock();
-        let range = pending.take(jiffies(), gather, TAIL, PAGE_SHIFT as u32);
+        let range = pending.take(jiffies(), gather, GATHER, TAIL, PAGE_SHIFT as u32);
         let left = !pending.is_empty();
 
         drop(pending);
         // SAFETY: The inode stays.
-        range.is_some_and(|range| unsafe { self.dirty.write(self.mapping, range) }) || left
+        unsafe {
+            if range.is_some_and(|range| self.dirty.write(self.mapping, range)) || left {
+                self.dirty.add(self.mapping, false);
+            }
+        }
     }
 }
 

@@ -128,16 +128,18 @@ impl Pending {
         pages.max(if self.streams { good } else { SCATTERED })
     }
 
-    /// Takes what is to be written now: what has gathered for `gather` jiffies. The page at the end of
-    /// a stream is left for `tail` jiffies: the next write goes on with it.
+    /// Takes what is to be written now: what has gathered for `gather` jiffies, or waits for `again` since
+    /// it was written. The page at the end of a stream is left for `tail` jiffies: the next write goes on
+    /// with it.
     pub fn take(
         &mut self,
         now: usize,
         gather: usize,
+        again: usize,
         tail: usize,
         page_shift: u32,
     ) -> Option<Range> {
-        if now.wrapping_sub(self.left_since) >= gather {
+        if now.wrapping_sub(self.left_since) >= again {
             if let Some(left) = self.left.take() {
                 return Some(left);
             }
@@ -255,7 +257,7 @@ mod tests {
     /// What is taken so many jiffies after the first write, and what is pending then.
     fn taken(writes: &[(usize, usize)], gather: usize, at: usize) -> [Option<Range>; 2] {
         let (mut pending, _) = follow(writes);
-        let taken = pending.take(START.wrapping_add(at), gather, TAIL, SHIFT);
+        let taken = pending.take(START.wrapping_add(at), gather, GATHER, TAIL, SHIFT);
 
         [taken, pending.range]
     }
@@ -335,7 +337,7 @@ mod tests {
         // What a worker has taken is not the stream's any more.
         let (mut pending, _) = follow(&one);
 
-        assert_eq!(pending.take(START.wrapping_add(20), GATHER, TAIL, SHIFT), some(0, 1));
+        assert_eq!(pending.take(START.wrapping_add(20), GATHER, GATHER, TAIL, SHIFT), some(0, 1));
         assert_eq!(pending.wrote(PAGE, 8 * PAGE, 0, GOOD, false, SHIFT), Gather);
         assert_eq!(pending.wrote(8 * PAGE, 9 * PAGE, 0, GOOD, false, SHIFT), Write(range(1, 9)));
         // What a writer leaves gathers from then on.
@@ -364,7 +366,7 @@ mod tests {
         let (mut pending, _) = follow(&[(4 * PAGE, 5 * PAGE)]);
 
         assert_eq!(
-            pending.take(START.wrapping_add(20), GATHER, TAIL, SHIFT),
+            pending.take(START.wrapping_add(20), GATHER, GATHER, TAIL, SHIFT),
             some(4, 5)
         );
         assert!(pending.is_empty());
@@ -372,18 +374,18 @@ mod tests {
         assert!(pending.again(range(2, 3), 1000, false));
         assert!(pending.again(range(5, 6), 1000, false));
         assert!(!pending.is_empty());
-        assert_eq!(pending.take(1019, GATHER, TAIL, SHIFT), None);
-        assert_eq!(pending.take(1020, GATHER, TAIL, SHIFT), some(2, 6));
+        assert_eq!(pending.take(1019, 0, GATHER, TAIL, SHIFT), None);
+        assert_eq!(pending.take(1020, GATHER, GATHER, TAIL, SHIFT), some(2, 6));
         for _ in 2..AGAIN {
             assert!(pending.again(range(2, 3), 0, false));
-            assert_eq!(pending.take(0, 0, TAIL, SHIFT), some(2, 3));
+            assert_eq!(pending.take(0, 0, 0, TAIL, SHIFT), some(2, 3));
         }
         assert!(!pending.again(range(2, 3), 0, false));
         assert!(pending.is_empty());
         // Longer if there is writeback.
         for _ in AGAIN..AGAIN_BUSY {
             assert!(pending.again(range(2, 3), 0, true));
-            assert_eq!(pending.take(0, 0, TAIL, SHIFT), some(2, 3));
+            assert_eq!(pending.take(0, 0, 0, TAIL, SHIFT), some(2, 3));
         }
         assert!(!pending.again(range(2, 3), 0, true));
         // Beside what a stream goes on with.
@@ -397,9 +399,9 @@ mod tests {
             pending.wrote(8 * PAGE, 9 * PAGE, 1, GOOD, false, SHIFT),
             Gather
         );
-        assert_eq!(pending.take(20, GATHER, TAIL, SHIFT), some(2, 3));
-        assert_eq!(pending.take(20, GATHER, TAIL, SHIFT), None);
-        assert_eq!(pending.take(21, GATHER, TAIL, SHIFT), some(8, 9));
+        assert_eq!(pending.take(20, GATHER, GATHER, TAIL, SHIFT), some(2, 3));
+        assert_eq!(pending.take(20, GATHER, GATHER, TAIL, SHIFT), None);
+        assert_eq!(pending.take(21, GATHER, GATHER, TAIL, SHIFT), some(8, 9));
 
         // Another write begins anew.
         pending.wrote(0, 1, 0, GOOD, false, SHIFT);

@@ -24,6 +24,8 @@ pub(super) struct Waiters {
     first: *mut Waiter,
     last: *mut Waiter,
     owed: usize,
+    /// When somebody looked last for whom there is room, in jiffies.
+    looked: usize,
 }
 
 /// A task that waits, on its own stack.
@@ -62,12 +64,30 @@ impl Waiters {
             first: ptr::null_mut(),
             last: ptr::null_mut(),
             owed: 0,
+            looked: 0,
         }
     }
 
     /// How many pages those may write who were granted it and have not run since.
     pub(super) fn owed(&self) -> usize {
         self.owed
+    }
+
+    /// Whether nobody has looked for `ticks` jiffies.
+    pub(super) fn may_look(&mut self, now: usize, ticks: usize) -> bool {
+        let may = now.wrapping_sub(self.looked) >= ticks;
+
+        if may {
+            self.looked = now;
+        }
+        may
+    }
+
+    /// Lets all go on.
+    pub(super) fn grant_all(&mut self) {
+        while !self.first.is_null() {
+            self.grant_first();
+        }
     }
 
     /// One of them runs, and may write `pages`.

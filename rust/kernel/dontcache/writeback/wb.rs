@@ -70,7 +70,7 @@ fn span() -> Micros {
 }
 
 /// How many jiffies what is small gathers.
-const GATHER: usize = (bindings::HZ as usize).div_ceil(50);
+pub(super) const GATHER: usize = (bindings::HZ as usize).div_ceil(50);
 
 /// And when there are only file systems that are frozen.
 const SELDOM: usize = bindings::HZ as usize;
@@ -84,8 +84,19 @@ const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
 /// How often the first looks in vain before it asks the flusher for help.
 const PATIENCE: usize = 10;
 
-/// And before it goes on. The memory of all has a bound of its own.
+/// And before all go on that wait. The memory of all has a bound of its own.
 const DESPAIR: usize = 100;
+
+/// How often one looks at most, whatever the others do.
+const MOST_LOOKS: usize = 1000;
+
+/// How many mappings in a row cannot be written before a worker comes back later.
+const MOST_FROZEN: usize = 32;
+
+pub(super) fn jiffies() -> usize {
+    // SAFETY: It is always there. The timer's interrupt sets it meanwhile.
+    unsafe { (&raw const bindings::jiffies).read_volatile() }
+}
 
 fn now() -> Instant {
     // SAFETY: Always safe to call.
@@ -106,6 +117,8 @@ pub struct Wb {
     /// Whether the control counts what is written, though no writer waits.
     measures: Atomic<bool>,
     mappings: Mappings,
+    /// Whether the worker comes seldom, since what there is cannot be written now.
+    slow: Atomic<bool>,
     #[pin]
     later: DelayedWork<Wb, 0>,
     #[pin]
@@ -256,6 +269,7 @@ impl Wb {
                 waiting: Atomic::new(0),
                 measures: Atomic::new(false),
                 mappings,
+                slow: Atomic::new(false),
                 later <- new_delayed_work!("dontcache_later"),
                 soon <- new_work!("dontcache_soon"),
             }),
@@ -301,7 +315,8 @@ impl Wb {
         self.mappings.push(&mut lists, link);
         drop(lists);
         drop(before);
-        if soon {
+        // The worker may have been told to come seldom.
+        if soon || self.slow.load(Relaxed) && self.slow.xchg(false, Relaxed) {
             self.hurry();
         } else {
             let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), GATHER);
@@ -323,32 +338,37 @@ impl Wb {
     /// Writes what mappings have pending.
     fn write(self: &Arc<Self>, gather: usize) {
         let nr = self.mappings.len(&mut self.device.lists.lock());
-        let mut again = false;
-        let mut delay = SELDOM;
+        let (mut again, mut frozen) = (false, 0);
 
         for _ in 0..nr {
             let mut lists = self.device.lists.lock();
             let Some(dirty) = self.mappings.pop(&mut lists) else {
                 break;
             };
-            if dirty.is_forgotten() {
-                continue;
-            }
             // With the lock: it is not forgotten meanwhile.
             let pinned = dirty.pin();
 
             drop(lists);
-            if pinned.is_some() {
-                delay = GATHER;
+            match pinned {
+                Some(pinned) => {
+                    pinned.write(gather);
+                    frozen = 0;
+                }
+                // The file system is being unmounted, or mounted in another way, or frozen.
+                None => {
+                    again |= self.put_back(&dirty);
+                    frozen += 1;
+                }
             }
-            // What is left has come just now, or is the tail of a stream. Or the file system is being
-            // unmounted, or mounted in another way.
-            if pinned.as_ref().is_none_or(|pinned| pinned.write(gather)) {
-                again |= self.put_back(&dirty);
+            if frozen == MOST_FROZEN {
+                break;
             }
+            // SAFETY: No locks are held.
+            unsafe { bindings::cond_resched() };
         }
         if again {
-            let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), delay);
+            self.slow.store(true, Relaxed);
+            let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), SELDOM);
         }
     }
 
@@ -401,6 +421,7 @@ impl Wb {
     /// Waits until it is this task's turn to write `pages`, or it is killed.
     #[cold]
     fn wait(&self, mapping: *mut bindings::address_space, pages: usize) {
+        let pages = pages.min(self.bound() / 2).max(1);
         let mut waiter = Waiter::new(pages);
         let this = &raw mut waiter;
         // Not with the lock: interrupts take that of the mapping's pages, which this may hold.
@@ -421,17 +442,22 @@ impl Wb {
         drop(queue);
 
         let mut found = look();
-        let mut looks = 0;
+        let (mut looks, mut first_looks) = (0, 0);
 
         queue = self.queue.lock();
         loop {
             match found {
-                // What this waits for cannot be written, or others write who do not wait for their
-                // turn: lazily, or with O_DSYNC.
-                Some(_) if looks >= DESPAIR => break,
-                Some(footprint) => self.grant(&mut queue, footprint),
                 // The inode is another wb's now, whose writers this one need not wait for.
                 None => break,
+                Some(_) if looks >= MOST_LOOKS => break,
+                // What all wait for cannot be written, or others write who do not wait for their
+                // turn: lazily, or with O_DSYNC.
+                Some(_) if first_looks >= DESPAIR => queue.grant_all(),
+                // Who looks at the same time sees nothing of what the others are about to write.
+                Some(footprint) if footprint.writeback == 0 || queue.may_look(jiffies(), LOOK) => {
+                    self.grant(&mut queue, footprint)
+                }
+                Some(_) => (),
             }
             // SAFETY: It is this task's own state; who grants it sets it to running.
             unsafe {
@@ -449,8 +475,9 @@ impl Wb {
             unsafe { bindings::io_schedule_timeout(LOOK as c_long) };
 
             found = look();
-            looks += usize::from(first);
-            if first && looks % PATIENCE == 0 {
+            looks += 1;
+            first_looks += usize::from(first);
+            if first && first_looks % PATIENCE == 0 {
                 // What is dirty and on no list: its write failed, or it was dirtied under writeback, or
                 // by another policy. The flusher knows of it.
                 //
@@ -497,7 +524,7 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
 
 /// Follows a write after which the writer wants to write `pages` more: has a worker write what has
 /// gathered if it is much, and the device has little to do, and waits until there is room, unless
-/// `nowait`. Returns whether it waited.
+/// `nowait`. Returns whether it may write them without asking again.
 ///
 /// # Safety
 ///
@@ -519,7 +546,10 @@ pub(super) unsafe fn pace(
     if footprint.dirty() >= target / 2 && footprint.writeback < target / 2 {
         arc(wb).hurry();
     }
-    if nowait || wb.waiting.load(Relaxed) == 0 && footprint.has_room(pages, target) {
+    if wb.waiting.load(Relaxed) == 0 && footprint.has_room(pages, target) {
+        return true;
+    }
+    if nowait {
         return false;
     }
     let wb = arc(wb);
@@ -549,7 +579,7 @@ pub(super) unsafe fn starting(mapping: *mut bindings::address_space) -> Option<A
     let wb = current.get()?;
 
     // SAFETY: It is a valid wb.
-    if !unsafe { bindings::dontcache_wb_idle(current.wb) } {
+    if !unsafe { bindings::dontcache_device_idle(current.wb) } {
         return None;
     }
     let wb = arc(wb);
@@ -611,6 +641,9 @@ impl Written {
     pub(in crate::dontcache) fn tell(&self, pages: usize) {
         let mut queue = self.wb.queue.lock();
 
+        if queue.first().is_some() {
+            queue.control.held();
+        }
         queue.control.written(now(), Pages(pages));
         self.wb.measures.store(queue.control.measures(), Relaxed);
         self.wb
@@ -662,12 +695,16 @@ pub(super) unsafe fn policy_of(mapping: *mut bindings::address_space) -> Option<
     unsafe { of_device(mapping)? }.device.policy()
 }
 
-/// Adds what Rust knows to a new `bdi_writeback`. Without memory its writes are not paced.
+/// Adds what Rust knows to a new `bdi_writeback`.
+///
+/// # Errors
+///
+/// `ENOMEM`: then the writes of a cgroup are those of its parent, as without memory for the rest.
 ///
 /// # Safety
 ///
 /// Nobody else uses it yet.
-pub unsafe fn init(wb: *mut bindings::bdi_writeback) {
+pub unsafe fn init(wb: *mut bindings::bdi_writeback) -> Result {
     // SAFETY: As promised by the caller. The device's own is the first, and goes last.
     let (first, of_device) = unsafe {
         let first = &raw const (*(*wb).bdi).wb;
@@ -675,18 +712,15 @@ pub unsafe fn init(wb: *mut bindings::bdi_writeback) {
         (ptr::eq(wb, first), (*first).dontcache.cast::<Wb>().as_ref())
     };
     let new = if first {
-        Device::new().and_then(|device| Wb::new(device, GFP_KERNEL))
+        Wb::new(Device::new()?, GFP_KERNEL)?
     } else {
         // It may be made in atomic context.
-        of_device
-            .ok_or(AllocError)
-            .and_then(|wb| Wb::new(wb.device.clone(), GFP_NOWAIT))
+        Wb::new(of_device.ok_or(ENOMEM)?.device.clone(), GFP_NOWAIT)?
     };
 
-    if let Ok(new) = new {
-        // SAFETY: As promised by the caller.
-        unsafe { (*wb).dontcache = Arc::into_raw(new).cast_mut().cast() };
-    }
+    // SAFETY: As promised by the caller.
+    unsafe { (*wb).dontcache = Arc::into_raw(new).cast_mut().cast() };
+    Ok(())
 }
 
 /// The other half of [`init`].
