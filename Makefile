@@ -72,4 +72,4 @@ clean: ## remove what was built
 	rm -rf build
 
 distclean: clean ## remove the cache as well: sources, tools, ccache
-	rm -rf "$${DONTCACHE_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/dontcache-rust}"
+	@setup/distclean.sh

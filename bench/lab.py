@@ -208,7 +208,7 @@ def command_kernels(args):
         for cell in plan(args, instrument, args.models[0])
     }
     if "count" in args.instruments:
-        wanted |= {("x86", f"{engine}-kunit") for engine in ("c", "rust")}
+        wanted |= {("x86", engine) for engine in ("c", "rust")}
     for build, engine in sorted(wanted):
         print(build, engine)
     return 0
@@ -258,8 +258,7 @@ def command_run(args):
     result = {"format": FORMAT, "seed": args.seed, "fio": digest(args.fio), "runs": runs}
     if "count" in args.instruments:
         print("  counting instructions in QEMU, about 180 s", file=sys.stderr)
-        # Those of make test: suites that do not run cost nothing, two builds do.
-        kernels = {engine: args.build / f"x86-{engine}-kunit" for engine in ("c", "rust")}
+        kernels = {engine: args.build / f"x86-{engine}" for engine in ("c", "rust")}
         try:
             result["count"] = count.measure(kernels, args.out / "count")
         except count.Failure as error:

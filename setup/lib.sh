@@ -6,9 +6,10 @@
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-CACHE=${DONTCACHE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dontcache-rust}
+# Whole, since not all of what gets them runs here.
+CACHE=$(realpath -m "${DONTCACHE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dontcache-rust}")
 # shellcheck disable=SC2034 # for who sources this
-BUILD=${DONTCACHE_BUILD:-$ROOT/build}
+BUILD=$(realpath -m "${DONTCACHE_BUILD:-$ROOT/build}")
 JOBS=${JOBS:-$(nproc)}
 # A clone in another directory finds what was compiled in this one.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$BUILD} CCACHE_NOHASHDIR=1
