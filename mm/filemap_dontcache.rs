@@ -69,9 +69,12 @@ pub unsafe extern "C" fn dontcache_must_wait(mapping: *mut bindings::address_spa
 /// Only called by `wb_init()`.
 #[cfg(CONFIG_DONTCACHE_PACED)]
 #[export]
-pub unsafe extern "C" fn dontcache_wb_init(wb: *mut bindings::bdi_writeback) -> c_int {
+pub unsafe extern "C" fn dontcache_wb_init(
+    wb: *mut bindings::bdi_writeback,
+    gfp: bindings::gfp_t,
+) -> c_int {
     // SAFETY: As promised by the caller.
-    from_result(|| unsafe { wb::init(wb) }.map(|()| 0))
+    from_result(|| unsafe { wb::init(wb, gfp) }.map(|()| 0))
 }
 
 /// Takes it away.

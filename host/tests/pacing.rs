@@ -261,7 +261,7 @@ impl World {
         let mut request = 0;
 
         if self.in_flight == 0 && !pages.is_empty() {
-            self.control.started_alone(Instant(self.now));
+            self.control.started(Instant(self.now), true);
         }
         for page in pages {
             file.dirty.remove(&page);

@@ -57,7 +57,7 @@ void dontcache_retry_later(void);
 #include <linux/pagemap.h>
 
 /* mm/filemap_dontcache.rs, called by mm/backing-dev.c and fs/inode.c. */
-int dontcache_wb_init(struct bdi_writeback *wb);
+int dontcache_wb_init(struct bdi_writeback *wb, gfp_t gfp);
 void dontcache_wb_exit(struct bdi_writeback *wb);
 void dontcache_forget(struct address_space *mapping);
 void dontcache_wb_show(struct seq_file *file, struct bdi_writeback *wb);
@@ -112,7 +112,7 @@ static inline bool folio_is_dontcache(const struct folio *folio)
 struct backing_dev_info;
 struct bdi_writeback;
 
-static inline int dontcache_wb_init(struct bdi_writeback *wb) { return 0; }
+static inline int dontcache_wb_init(struct bdi_writeback *wb, gfp_t gfp) { return 0; }
 static inline void dontcache_wb_exit(struct bdi_writeback *wb) {}
 static inline void dontcache_forget(struct address_space *mapping) {}
 static inline void dontcache_debug(struct backing_dev_info *bdi) {}

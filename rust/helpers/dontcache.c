@@ -80,15 +80,23 @@ __rust_helper long rust_helper_dontcache_wb_left(struct bdi_writeback *wb)
 	       percpu_counter_sum(&wb->stat[WB_DONTCACHE_WRITEBACK]);
 }
 
-/* Of all cgroups: a request of one waits for those of the others */
+__rust_helper bool rust_helper_dontcache_wb_idle(struct bdi_writeback *wb)
+{
+	return !atomic_read(&wb->writeback_inodes);
+}
+
+/* All cgroups: a request of one waits for those of the others */
 __rust_helper bool rust_helper_dontcache_device_idle(struct bdi_writeback *wb)
 {
 	struct bdi_writeback *other;
 	bool idle = true;
 
 	rcu_read_lock();
-	list_for_each_entry_rcu(other, &wb->bdi->wb_list, bdi_node)
-		idle = idle && !atomic_read(&other->writeback_inodes);
+	list_for_each_entry_rcu(other, &wb->bdi->wb_list, bdi_node) {
+		idle = !atomic_read(&other->writeback_inodes);
+		if (!idle)
+			break;
+	}
 	rcu_read_unlock();
 	return idle;
 }

@@ -69,8 +69,8 @@ impl Control {
         self.held = true;
     }
 
-    /// Writeback was started when none was under way.
-    pub fn started_alone(&mut self, now: Instant) {
+    /// Writeback was started when none was under way; `alone` if the device had no other either.
+    pub fn started(&mut self, now: Instant, alone: bool) {
         // Nobody wanted to write meanwhile.
         if self
             .burst
@@ -80,7 +80,7 @@ impl Control {
             self.window = None;
             self.held = false;
         }
-        self.alone = Some(now);
+        self.alone = alone.then_some(now);
     }
 
     /// None was started after all.
@@ -170,6 +170,7 @@ mod tests {
     enum Event {
         Held,
         Alone(usize),
+        Idle(usize),
         Nothing,
         /// When, and how many pages.
         Written(usize, usize),
@@ -180,7 +181,8 @@ mod tests {
         for event in events {
             match *event {
                 Held => control.held(),
-                Alone(now) => control.started_alone(Instant(now)),
+                Alone(now) => control.started(Instant(now), true),
+                Idle(now) => control.started(Instant(now), false),
                 Nothing => control.started_nothing(),
                 Written(now, pages) => {
                     control.written(Instant(now), Pages(pages));
@@ -274,6 +276,7 @@ mod tests {
     fn window_in_which_nobody_wanted_to_write_says_nothing() {
         assert_eq!(then(&[Held, Written(5000, 500), Alone(15_000), Written(25_000, 4500)]), 2500);
         assert_eq!(then(&[Held, Written(5000, 500), Alone(15_001), Written(25_001, 4500)]), 2000);
+        assert_eq!(then(&[Held, Written(5000, 500), Idle(15_001), Written(25_001, 4500)]), 2000);
     }
 
     /// The bound after completions in bursts, each when how many pages.
@@ -335,6 +338,7 @@ mod tests {
     #[rustfmt::skip]
     fn latency_is_that_of_a_request_without_others() {
         assert_eq!(latency(&[Written(700, 0)]), 800);
+        assert_eq!(latency(&[Idle(0), Written(700, 0)]), 800);
         assert_eq!(latency(&[Alone(0), Nothing, Written(700, 0)]), 800);
         // Only the first completion is that of the request.
         assert_eq!(latency(&[Alone(0), Written(700, 0), Written(5000, 0)]), 750);

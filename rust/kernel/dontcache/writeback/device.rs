@@ -46,9 +46,27 @@ pub(super) struct Listed(pub(super) usize);
 /// The mappings that wait for the worker of a `bdi_writeback`, in the order in which they came.
 pub(super) struct Mappings(LockedBy<Inner, Listed>);
 
-struct Inner {
+#[derive(Default)]
+struct Queue {
     list: List<Dirty>,
     len: usize,
+}
+
+struct Inner {
+    /// Those that can be written.
+    live: Queue,
+    /// Those that could not, when that was tried: of file systems that are frozen, or unmounted.
+    frozen: Queue,
+}
+
+impl Inner {
+    fn queue(&mut self, frozen: bool) -> &mut Queue {
+        if frozen {
+            &mut self.frozen
+        } else {
+            &mut self.live
+        }
+    }
 }
 
 impl Mappings {
@@ -56,32 +74,32 @@ impl Mappings {
         Self(LockedBy::new(
             &device.lists,
             Inner {
-                list: List::new(),
-                len: 0,
+                live: Queue::default(),
+                frozen: Queue::default(),
             },
         ))
     }
 
-    pub(super) fn len(&self, listed: &mut Listed) -> usize {
-        self.0.access_mut(listed).len
+    pub(super) fn len(&self, listed: &mut Listed, frozen: bool) -> usize {
+        self.0.access_mut(listed).queue(frozen).len
     }
 
-    pub(super) fn push(&self, listed: &mut Listed, link: ListArc<Dirty>) {
+    pub(super) fn push(&self, listed: &mut Listed, frozen: bool, link: ListArc<Dirty>) {
         listed.0 += 1;
 
-        let inner = self.0.access_mut(listed);
+        let queue = self.0.access_mut(listed).queue(frozen);
 
-        inner.list.push_back(link);
-        inner.len += 1;
+        queue.list.push_back(link);
+        queue.len += 1;
     }
 
-    pub(super) fn pop(&self, listed: &mut Listed) -> Option<Arc<Dirty>> {
-        let inner = self.0.access_mut(listed);
-        let first = inner.list.pop_front()?;
+    pub(super) fn pop(&self, listed: &mut Listed, frozen: bool) -> Option<ListArc<Dirty>> {
+        let queue = self.0.access_mut(listed).queue(frozen);
+        let first = queue.list.pop_front()?;
 
-        inner.len -= 1;
+        queue.len -= 1;
         listed.0 -= 1;
-        Some(first.into_arc())
+        Some(first)
     }
 
     /// Takes a mapping off the list, if it is there.
@@ -92,13 +110,14 @@ impl Mappings {
     pub(super) unsafe fn remove(
         &self,
         listed: &mut Listed,
+        frozen: bool,
         dirty: &Dirty,
     ) -> Option<ListArc<Dirty>> {
-        let inner = self.0.access_mut(listed);
+        let queue = self.0.access_mut(listed).queue(frozen);
         // SAFETY: As promised by the caller.
-        let removed = unsafe { inner.list.remove(dirty) }?;
+        let removed = unsafe { queue.list.remove(dirty) }?;
 
-        inner.len -= 1;
+        queue.len -= 1;
         listed.0 -= 1;
         Some(removed)
     }

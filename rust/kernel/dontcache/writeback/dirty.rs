@@ -59,12 +59,12 @@ use core::ptr;
 ///
 /// - `mapping` is the one whose `dontcache` points here, or null. It becomes null with the lock of the
 ///   lists of `device` held.
-/// - It is on the list of `home` or on none, and `home` is of `device`.
+/// - It is on that list of `home`, of the two, or on none, and `home` is of `device`.
 #[pin_data]
 pub struct Dirty {
     mapping: Atomic<*mut bindings::address_space>,
     device: Arc<Device>,
-    home: LockedBy<Arc<Wb>, Listed>,
+    home: LockedBy<(Arc<Wb>, bool), Listed>,
     good: Pages,
     /// How many pages a writer may write before it asks again.
     credit: Atomic<usize>,
@@ -148,7 +148,7 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
         )
     };
     let device = wb.device().clone();
-    let home = LockedBy::new(&device.lists, wb);
+    let home = LockedBy::new(&device.lists, (wb, false));
     let new = Arc::pin_init(
         pin_init!(Dirty {
             mapping: Atomic::new(mapping),
@@ -242,9 +242,9 @@ pub(super) unsafe fn wrote(
     dirty.credit.store(credit, Relaxed);
     if credit < touched {
         // SAFETY: As promised by the caller.
-        if unsafe { wb::pace(mapping, turn, nowait) } {
-            dirty.credit.store(turn, Relaxed);
-        }
+        let granted = unsafe { wb::pace(mapping, turn, nowait) };
+
+        dirty.credit.store(credit.max(granted), Relaxed);
     }
 
     // SAFETY: As promised by the caller.
@@ -302,12 +302,12 @@ impl Dirty {
     fn home(&self) -> Arc<Wb> {
         let mut lists = self.device.lists.lock();
 
-        self.home.access_mut(&mut lists).clone()
+        self.home.access_mut(&mut lists).0.clone()
     }
 
-    /// With the lock of the lists held. Returns what it was before.
-    pub(super) fn set_home(&self, lists: &mut Listed, home: Arc<Wb>) -> Arc<Wb> {
-        core::mem::replace(self.home.access_mut(lists), home)
+    /// With the lock of the lists held. Returns what it was before, to be dropped without.
+    pub(super) fn set_home(&self, lists: &mut Listed, home: Arc<Wb>, frozen: bool) -> Arc<Wb> {
+        core::mem::replace(self.home.access_mut(lists), (home, frozen)).0
     }
 
     /// Starts writeback of `range`; returns whether some of it is to be written once more: large
@@ -358,9 +358,9 @@ impl Dirty {
 
         self.mapping.store(ptr::null_mut(), Relaxed);
 
-        let home = self.home.access_mut(&mut lists).clone();
+        let (home, frozen) = self.home.access_mut(&mut lists).clone();
         // SAFETY: By the type invariants.
-        let removed = unsafe { home.forget(&mut lists, self) };
+        let removed = unsafe { home.forget(&mut lists, frozen, self) };
 
         drop(lists);
         drop(removed);

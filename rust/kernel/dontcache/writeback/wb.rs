@@ -84,14 +84,8 @@ const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
 /// How often the first looks in vain before it asks the flusher for help.
 const PATIENCE: usize = 10;
 
-/// And before all go on that wait. The memory of all has a bound of its own.
+/// And sees no less than before, before all go on that wait. The memory of all has a bound of its own.
 const DESPAIR: usize = 100;
-
-/// How often one looks at most, whatever the others do.
-const MOST_LOOKS: usize = 1000;
-
-/// How many mappings in a row cannot be written before a worker comes back later.
-const MOST_FROZEN: usize = 32;
 
 pub(super) fn jiffies() -> usize {
     // SAFETY: It is always there. The timer's interrupt sets it meanwhile.
@@ -117,10 +111,11 @@ pub struct Wb {
     /// Whether the control counts what is written, though no writer waits.
     measures: Atomic<bool>,
     mappings: Mappings,
-    /// Whether the worker comes seldom, since what there is cannot be written now.
-    slow: Atomic<bool>,
     #[pin]
     later: DelayedWork<Wb, 0>,
+    /// For what could not be written.
+    #[pin]
+    seldom: DelayedWork<Wb, 2>,
     #[pin]
     soon: Work<Wb, 1>,
 }
@@ -131,6 +126,10 @@ impl_has_delayed_work! {
 
 impl_has_work! {
     impl HasWork<Self, 1> for Wb { self.soon }
+}
+
+impl_has_delayed_work! {
+    impl HasDelayedWork<Self, 2> for Wb { self.seldom }
 }
 
 impl WorkItem<0> for Wb {
@@ -146,6 +145,15 @@ impl WorkItem<1> for Wb {
 
     fn run(this: Arc<Wb>) {
         this.write(0);
+    }
+}
+
+impl WorkItem<2> for Wb {
+    type Pointer = Arc<Wb>;
+
+    fn run(this: Arc<Wb>) {
+        this.try_frozen();
+        this.write(GATHER);
     }
 }
 
@@ -269,8 +277,8 @@ impl Wb {
                 waiting: Atomic::new(0),
                 measures: Atomic::new(false),
                 mappings,
-                slow: Atomic::new(false),
                 later <- new_delayed_work!("dontcache_later"),
+                seldom <- new_delayed_work!("dontcache_seldom"),
                 soon <- new_work!("dontcache_soon"),
             }),
             flags,
@@ -304,19 +312,20 @@ impl Wb {
     pub(super) fn listed(&self) -> (usize, usize) {
         let mut lists = self.device.lists.lock();
 
-        (self.mappings.len(&mut lists), lists.0)
+        let own = self.mappings.len(&mut lists, false) + self.mappings.len(&mut lists, true);
+
+        (own, lists.0)
     }
 
     /// Sees to it that the worker writes what is dirty in a mapping: soon, or when it has gathered.
     pub(super) fn add(self: &Arc<Self>, link: ListArc<Dirty>, soon: bool) {
         let mut lists = self.device.lists.lock();
-        let before = link.set_home(&mut lists, self.clone());
+        let before = link.set_home(&mut lists, self.clone(), false);
 
-        self.mappings.push(&mut lists, link);
+        self.mappings.push(&mut lists, false, link);
         drop(lists);
         drop(before);
-        // The worker may have been told to come seldom.
-        if soon || self.slow.load(Relaxed) && self.slow.xchg(false, Relaxed) {
+        if soon {
             self.hurry();
         } else {
             let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), GATHER);
@@ -337,57 +346,57 @@ impl Wb {
 
     /// Writes what mappings have pending.
     fn write(self: &Arc<Self>, gather: usize) {
-        let nr = self.mappings.len(&mut self.device.lists.lock());
-        let (mut again, mut frozen) = (false, 0);
-
-        for _ in 0..nr {
+        for _ in 0..self.mappings.len(&mut self.device.lists.lock(), false) {
             let mut lists = self.device.lists.lock();
-            let Some(dirty) = self.mappings.pop(&mut lists) else {
+            let Some(dirty) = self.mappings.pop(&mut lists, false) else {
                 break;
             };
+            let dirty = dirty.into_arc();
             // With the lock: it is not forgotten meanwhile.
             let pinned = dirty.pin();
 
             drop(lists);
             match pinned {
-                Some(pinned) => {
-                    pinned.write(gather);
-                    frozen = 0;
-                }
+                Some(pinned) => pinned.write(gather),
                 // The file system is being unmounted, or mounted in another way, or frozen.
-                None => {
-                    again |= self.put_back(&dirty);
-                    frozen += 1;
-                }
-            }
-            if frozen == MOST_FROZEN {
-                break;
+                None => self.put_back(&dirty),
             }
             // SAFETY: No locks are held.
             unsafe { bindings::cond_resched() };
         }
-        if again {
-            self.slow.store(true, Relaxed);
-            let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), SELDOM);
-        }
     }
 
-    /// Puts a mapping on the list again, unless it is on one or forgotten.
-    fn put_back(self: &Arc<Self>, dirty: &Arc<Dirty>) -> bool {
+    /// Has the worker come later for a mapping, unless it is on a list or forgotten.
+    fn put_back(self: &Arc<Self>, dirty: &Arc<Dirty>) {
         let mut lists = self.device.lists.lock();
 
         if dirty.is_forgotten() {
-            return false;
+            return;
         }
         let Ok(link) = ListArc::try_from_arc(dirty.clone()) else {
-            return false;
+            return;
         };
-        let before = link.set_home(&mut lists, self.clone());
+        let before = link.set_home(&mut lists, self.clone(), true);
 
-        self.mappings.push(&mut lists, link);
+        self.mappings.push(&mut lists, true, link);
         drop(lists);
         drop(before);
-        true
+        let _ = queue().enqueue_delayed::<Arc<Wb>, 2>(self.clone(), SELDOM);
+    }
+
+    /// What could not be written is tried again.
+    fn try_frozen(self: &Arc<Self>) {
+        for _ in 0..self.mappings.len(&mut self.device.lists.lock(), true) {
+            let mut lists = self.device.lists.lock();
+            let Some(link) = self.mappings.pop(&mut lists, true) else {
+                break;
+            };
+            let before = link.set_home(&mut lists, self.clone(), false);
+
+            self.mappings.push(&mut lists, false, link);
+            drop(lists);
+            drop(before);
+        }
     }
 
     /// Takes a mapping off the list, for ever. With the lock of the lists held.
@@ -398,10 +407,11 @@ impl Wb {
     pub(super) unsafe fn forget(
         &self,
         lists: &mut Listed,
+        frozen: bool,
         dirty: &Dirty,
     ) -> Option<ListArc<Dirty>> {
         // SAFETY: As promised by the caller.
-        unsafe { self.mappings.remove(lists, dirty) }
+        unsafe { self.mappings.remove(lists, frozen, dirty) }
     }
 
     /// Lets writers go on that have waited longest, as far as there is room for what each may write.
@@ -442,17 +452,17 @@ impl Wb {
         drop(queue);
 
         let mut found = look();
-        let (mut looks, mut first_looks) = (0, 0);
+        let (mut looks, mut least) = (0, usize::MAX);
 
         queue = self.queue.lock();
-        loop {
+        // SAFETY: It is this task's own.
+        while !unsafe { (*this).is_granted() } {
             match found {
                 // The inode is another wb's now, whose writers this one need not wait for.
                 None => break,
-                Some(_) if looks >= MOST_LOOKS => break,
                 // What all wait for cannot be written, or others write who do not wait for their
                 // turn: lazily, or with O_DSYNC.
-                Some(_) if first_looks >= DESPAIR => queue.grant_all(),
+                Some(_) if looks >= DESPAIR => queue.grant_all(),
                 // Who looks at the same time sees nothing of what the others are about to write.
                 Some(footprint) if footprint.writeback == 0 || queue.may_look(jiffies(), LOOK) => {
                     self.grant(&mut queue, footprint)
@@ -475,9 +485,12 @@ impl Wb {
             unsafe { bindings::io_schedule_timeout(LOOK as c_long) };
 
             found = look();
-            looks += 1;
-            first_looks += usize::from(first);
-            if first && first_looks % PATIENCE == 0 {
+            looks += usize::from(first);
+            if let Some(footprint) = found.filter(|found| found.all < least) {
+                least = footprint.all;
+                looks = 0;
+            }
+            if first && looks % PATIENCE == PATIENCE - 1 {
                 // What is dirty and on no list: its write failed, or it was dirtied under writeback, or
                 // by another policy. The flusher knows of it.
                 //
@@ -524,7 +537,7 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
 
 /// Follows a write after which the writer wants to write `pages` more: has a worker write what has
 /// gathered if it is much, and the device has little to do, and waits until there is room, unless
-/// `nowait`. Returns whether it may write them without asking again.
+/// `nowait`. Returns how many it may write without asking again.
 ///
 /// # Safety
 ///
@@ -534,11 +547,11 @@ pub(super) unsafe fn pace(
     mapping: *mut bindings::address_space,
     pages: usize,
     nowait: bool,
-) -> bool {
+) -> usize {
     // SAFETY: As promised by the caller.
     let current = unsafe { Current::of(mapping) };
     let Some(wb) = current.get() else {
-        return false;
+        return 0;
     };
     let footprint = current.footprint(wb.is_small());
     let target = wb.bound();
@@ -546,11 +559,8 @@ pub(super) unsafe fn pace(
     if footprint.dirty() >= target / 2 && footprint.writeback < target / 2 {
         arc(wb).hurry();
     }
-    if wb.waiting.load(Relaxed) == 0 && footprint.has_room(pages, target) {
-        return true;
-    }
-    if nowait {
-        return false;
+    if nowait || wb.waiting.load(Relaxed) == 0 && footprint.has_room(pages, target) {
+        return 0;
     }
     let wb = arc(wb);
     let since = now();
@@ -563,7 +573,7 @@ pub(super) unsafe fn pace(
     wb.report.paused(pause);
     // SAFETY: As promised by the caller.
     unsafe { trace::dontcache_pause(mapping, footprint.all, footprint.writeback, target, pause.0) };
-    true
+    pages.min(target / 2)
 }
 
 /// Notes that writeback begins. If the device has nothing else to do, what comes of it is to be told to
@@ -579,16 +589,18 @@ pub(super) unsafe fn starting(mapping: *mut bindings::address_space) -> Option<A
     let wb = current.get()?;
 
     // SAFETY: It is a valid wb.
-    if !unsafe { bindings::dontcache_device_idle(current.wb) } {
+    if !unsafe { bindings::dontcache_wb_idle(current.wb) } {
         return None;
     }
+    // SAFETY: As above.
+    let alone = unsafe { bindings::dontcache_device_idle(current.wb) };
     let wb = arc(wb);
 
     drop(current);
     let mut queue = wb.queue.lock();
 
-    queue.control.started_alone(now());
-    wb.measures.store(true, Relaxed);
+    queue.control.started(now(), alone);
+    wb.measures.store(queue.control.measures(), Relaxed);
     drop(queue);
     Some(wb)
 }
@@ -695,28 +707,34 @@ pub(super) unsafe fn policy_of(mapping: *mut bindings::address_space) -> Option<
     unsafe { of_device(mapping)? }.device.policy()
 }
 
-/// Adds what Rust knows to a new `bdi_writeback`.
+/// Adds what Rust knows to a new `bdi_writeback`. `gfp` is for memory.
 ///
 /// # Errors
 ///
-/// `ENOMEM`: then the writes of a cgroup are those of its parent, as without memory for the rest.
+/// `ENOMEM`: then the writes of a cgroup are those of the root, as without memory for the rest.
 ///
 /// # Safety
 ///
 /// Nobody else uses it yet.
-pub unsafe fn init(wb: *mut bindings::bdi_writeback) -> Result {
+pub unsafe fn init(wb: *mut bindings::bdi_writeback, gfp: bindings::gfp_t) -> Result {
     // SAFETY: As promised by the caller. The device's own is the first, and goes last.
     let (first, of_device) = unsafe {
         let first = &raw const (*(*wb).bdi).wb;
 
         (ptr::eq(wb, first), (*first).dontcache.cast::<Wb>().as_ref())
     };
-    let new = if first {
-        Wb::new(Device::new()?, GFP_KERNEL)?
+    let kernel = GFP_KERNEL.as_raw();
+    let flags = if gfp & kernel == kernel {
+        GFP_KERNEL
     } else {
-        // It may be made in atomic context.
-        Wb::new(of_device.ok_or(ENOMEM)?.device.clone(), GFP_NOWAIT)?
+        GFP_ATOMIC
     };
+    let device = if first {
+        Device::new()?
+    } else {
+        of_device.ok_or(ENOMEM)?.device.clone()
+    };
+    let new = Wb::new(device, flags)?;
 
     // SAFETY: As promised by the caller.
     unsafe { (*wb).dontcache = Arc::into_raw(new).cast_mut().cast() };
