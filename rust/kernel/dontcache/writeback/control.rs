@@ -236,6 +236,8 @@ mod tests {
         assert_eq!(measured(10_000).target(SPAN).0, 2000);
         assert_eq!(measured(11_000).target(SPAN).0, 2200);
         assert_eq!(measured(MAX / 2 + 1).target(SPAN).0, MAX / 16_000);
+        assert_eq!(measured(7).latency(), Micros(7));
+        assert_eq!(measured(7).rate().in_time(Micros(1000)), Pages(100));
     }
 
     #[test]
@@ -309,9 +311,37 @@ mod tests {
             bursts(some.into_iter().chain([(10_999, 500), (30_000, 9)])),
             2000
         );
-        // One that does not end is cut.
-        assert_eq!(bursts((0..60).map(|nr| (400 * nr, 40))), 2000);
+        // One that does not end is cut, and the next begins.
+        assert_eq!(
+            bursts((0..60).map(|nr| (400 * nr, if nr == 25 { 1040 } else { 40 }))),
+            4000
+        );
         assert_eq!(bursts((0..50).map(|nr| (400 * nr, 40))), 1024);
+    }
+
+    #[test]
+    fn measures_as_long_as_something_may_come_of_it() {
+        let mut control = Control::default();
+
+        assert!(!control.measures());
+        control.started(Instant(0), false);
+        assert!(!control.measures());
+        control.started(Instant(0), true);
+        assert!(control.measures());
+        // A latency, and nobody was held.
+        control.written(Instant(700), Pages(1));
+        assert!(!control.measures());
+        control.held();
+        control.written(Instant(2000), Pages(1));
+        assert!(control.measures());
+        assert!(measured(0).measures());
+        // A burst, then a window, then two without who was held.
+        control.written(Instant(4000), Pages(1));
+        control.written(Instant(20_000), Pages(1));
+        assert!(control.measures());
+        control.written(Instant(40_000), Pages(1));
+        control.written(Instant(60_000), Pages(1));
+        assert!(!control.measures());
     }
 
     #[test]

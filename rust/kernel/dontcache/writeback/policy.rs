@@ -103,7 +103,6 @@ pub enum Decision {
     Pace,
 }
 
-#[cfg(CONFIG_DONTCACHE_PACED)]
 impl Decision {
     /// What `include/trace/events/dontcache.h` has names for.
     pub const fn number(self) -> u32 {
@@ -308,6 +307,21 @@ mod tests {
     }
 
     #[test]
+    fn decisions_have_the_numbers_of_the_tracepoint() {
+        let decisions = [
+            Decision::Nothing,
+            Decision::Skip,
+            Decision::Kick,
+            Decision::Start(7),
+            Decision::Pace,
+        ];
+
+        for (nr, decision) in decisions.into_iter().enumerate() {
+            assert!(decision.number() == nr as u32);
+        }
+    }
+
+    #[test]
     fn names_and_numbers_are_exact() {
         for &policy in Policy::ALL {
             assert!(Policy::from_name(policy.name().as_bytes()) == Some(policy));
@@ -316,6 +330,7 @@ mod tests {
         for name in ["", "Lazy", "lazy ", " lazy", "laz", "lazyy", "1", "kick\n"] {
             assert!(Policy::from_name(name.as_bytes()).is_none());
         }
+        assert!(Policy::from_number(3) == Policy::Paced);
         assert!(Policy::from_number(4) == Policy::DEFAULT);
         assert!(Policy::from_number(u32::MAX) == Policy::DEFAULT);
     }
