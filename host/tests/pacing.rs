@@ -305,7 +305,10 @@ impl World {
         for writer in std::mem::take(&mut self.listed) {
             let now = self.now / JIFFY;
 
-            if let Some(range) = self.files[writer].pending.take(now, gather, GATHER, TAIL, SHIFT) {
+            if let Some(range) = self.files[writer]
+                .pending
+                .take(now, gather, GATHER, TAIL, SHIFT)
+            {
                 self.submit(writer, range);
             }
             if !self.files[writer].pending.is_empty() && self.listed.insert(writer) {

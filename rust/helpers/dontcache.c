@@ -50,12 +50,6 @@ rust_helper_dontcache_wb_end(struct address_space *mapping,
 	unlocked_inode_to_wb_end(mapping->host, cookie);
 }
 
-__rust_helper unsigned long
-rust_helper_dontcache_wb_footprint(struct bdi_writeback *wb, bool exact)
-{
-	return exact ? wb_stat_sum(wb, WB_DONTCACHE) : wb_stat(wb, WB_DONTCACHE);
-}
-
 __rust_helper struct bdi_writeback *
 rust_helper_dontcache_root_wb(struct address_space *mapping)
 {
@@ -63,10 +57,10 @@ rust_helper_dontcache_root_wb(struct address_space *mapping)
 }
 
 __rust_helper unsigned long
-rust_helper_dontcache_wb_writeback(struct bdi_writeback *wb, bool exact)
+rust_helper_dontcache_wb_stat(struct bdi_writeback *wb, enum wb_stat_item item,
+			      bool exact)
 {
-	return exact ? wb_stat_sum(wb, WB_DONTCACHE_WRITEBACK) :
-		       wb_stat(wb, WB_DONTCACHE_WRITEBACK);
+	return exact ? wb_stat_sum(wb, item) : wb_stat(wb, item);
 }
 
 __rust_helper unsigned long rust_helper_dontcache_wb_error(void)

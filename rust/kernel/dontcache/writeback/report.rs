@@ -8,7 +8,11 @@ use super::{
     device::Device,
     policy::Policy,
     units::Micros,
-    wb::Wb, //
+    wb::{
+        Wb,
+        ALL,
+        WRITEBACK, //
+    }, //
 };
 use crate::{
     bindings,
@@ -182,8 +186,8 @@ pub unsafe fn show(file: *mut bindings::seq_file, wb: *mut bindings::bdi_writeba
     // SAFETY: As promised by the caller.
     let (all, writeback) = unsafe {
         (
-            bindings::dontcache_wb_footprint(wb, true),
-            bindings::dontcache_wb_writeback(wb, true),
+            bindings::dontcache_wb_stat(wb, ALL, true),
+            bindings::dontcache_wb_stat(wb, WRITEBACK, true),
         )
     };
     let (control, waiting) = known.measured();

@@ -87,6 +87,10 @@ const PATIENCE: usize = 10;
 /// And sees no less than before, before all go on that wait. The memory of all has a bound of its own.
 const DESPAIR: usize = 100;
 
+/// Its uncached pages that are dirty or under writeback, and those that are under writeback.
+pub(super) const ALL: bindings::wb_stat_item = bindings::wb_stat_item_WB_DONTCACHE;
+pub(super) const WRITEBACK: bindings::wb_stat_item = bindings::wb_stat_item_WB_DONTCACHE_WRITEBACK;
+
 pub(super) fn jiffies() -> usize {
     // SAFETY: It is always there. The timer's interrupt sets it meanwhile.
     unsafe { (&raw const bindings::jiffies).read_volatile() }
@@ -201,8 +205,8 @@ impl Current {
         // SAFETY: It is a valid wb.
         unsafe {
             Footprint {
-                all: bindings::dontcache_wb_footprint(self.wb, exact),
-                writeback: bindings::dontcache_wb_writeback(self.wb, exact),
+                all: bindings::dontcache_wb_stat(self.wb, ALL, exact),
+                writeback: bindings::dontcache_wb_stat(self.wb, WRITEBACK, exact),
             }
         }
     }
