@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # What the patches of patches/upstream/ mend, but for the hot-unplug that
-# hotunplug.sh has. Run in a QEMU guest; ./env names the PARTS: ext4 nfs migrate in_sync.
+# hotunplug.sh has. Run in a QEMU guest; ./env names the PARTS: ext4 nfs migrate.
 
 . ./lib.sh
 . ./nfsd.sh
@@ -121,26 +121,6 @@ migrate() {
 	check "migrate: data are right" is ok ./io read sync 0 /dev/nullb1 0 $mib32 65536
 	check "migrate: one page is asked for after" is 1 asked_for
 	exec 9<&-
-}
-
-# What a stream starts to write after sync(2) was called is not what it waits for.
-sync_is_first() {
-	./fio --name=stream --filename=/mnt/fs/stream --size=192m --bs=1m --rw=write \
-		--sync_file_range=write:1 > fio.log 2>&1 &
-	stream=$!
-	sleep 2
-	command sync
-	kill -0 $stream 2> /dev/null
-	sync_status=$?
-	wait $stream && return $sync_status
-}
-
-in_sync() {
-	# Six seconds for the stream.
-	nullb nullb2 256 completion_nsec=16000000 hw_queue_depth=4 max_sectors=256 blocksize=4096
-	mkfs.xfs -q -f /dev/nullb2 && mount -t xfs /dev/nullb2 /mnt/fs
-	check "sync: does not wait for the end of a stream" sync_is_first
-	umount /mnt/fs
 }
 
 for part in $PARTS; do

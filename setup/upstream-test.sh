@@ -80,7 +80,6 @@ guest_dir() {
 	rm -rf "$scratch"
 	mkdir -p "$scratch"
 	cp "$ROOT/guest/splats.awk" "$ROOT/guest/nfsd.sh" "$scratch/"
-	cp "$fio" "$scratch/fio"
 }
 
 nbd() {
@@ -152,7 +151,6 @@ stock() {
 		"ext4: overwrite and append are dropped"
 	fails nfs "nfs: stable writes are dropped" "nfs: stable overwrite is dropped" \
 		"nfs: stable, parts of pages"
-	fails in_sync "sync: does not wait for the end of a stream"
 	fails migrate "migrate: pages are moved and dropped" "migrate: one page is asked for after"
 }
 
@@ -176,7 +174,6 @@ need_tools filefrag=e2fsprogs e2fsck=e2fsprogs rsync=rsync git=git mkfs.xfs=xfsp
 find_toolchain
 need_space "$BUILD" 3
 src=$("$ROOT/setup/kernel-source.sh")
-fio=$("$ROOT/setup/fio.sh")
 all=("$ROOT"/patches/upstream/*.patch)
 [ $# -gt 0 ] || set -- stock "${all[@]}"
 mkdir -p "$up"
@@ -215,7 +212,8 @@ for which; do
 	*-ext4-*) passes ext4 ;;
 	*-NFS-*) passes nfs ;;
 	*-migrate-*) passes migrate ;;
-	*-in-sync-*) passes in_sync ;;
+	*-in-sync-*) result "skip $name: no test here, no stream of upstream's kernel was seen to keep sync so;" \
+		"WORKLOADS=sync of the lab and guest/paced.sh have one that does; it builds" ;;
 	*-fs-*) result "skip $name: no test, since what it closes is open for some instructions; it builds" ;;
 	*) result "not ok $name has no test" ;;
 	esac
