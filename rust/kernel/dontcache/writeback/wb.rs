@@ -350,7 +350,10 @@ impl Wb {
 
     /// Writes what mappings have pending.
     fn write(self: &Arc<Self>, gather: usize) {
-        for _ in 0..self.mappings.len(&mut self.device.lists.lock(), false) {
+        // Not in the head of the loop, which would hold the lock until its end.
+        let nr = self.mappings.len(&mut self.device.lists.lock(), false);
+
+        for _ in 0..nr {
             let mut lists = self.device.lists.lock();
             let Some(dirty) = self.mappings.pop(&mut lists, false) else {
                 break;
@@ -390,7 +393,9 @@ impl Wb {
 
     /// What could not be written is tried again.
     fn try_frozen(self: &Arc<Self>) {
-        for _ in 0..self.mappings.len(&mut self.device.lists.lock(), true) {
+        let nr = self.mappings.len(&mut self.device.lists.lock(), true);
+
+        for _ in 0..nr {
             let mut lists = self.device.lists.lock();
             let Some(link) = self.mappings.pop(&mut lists, true) else {
                 break;
