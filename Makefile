@@ -34,6 +34,8 @@ bench-full: ## the lab with all devices, modes and workloads, in real time too (
 	@setup/bench.sh $(abspath $(or $(OUT),build/bench-full)) --full $(BENCH_ARGS)
 
 bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
+	@[ -n "$(A)" ] && [ -n "$(B)" ] || { echo "error: two runs are compared" >&2; \
+		echo "  next: make bench-compare A=before/lab.json B=build/bench/lab.json" >&2; exit 1; }
 	@python3 bench/lab.py compare $(if $(MARGIN),--margin $(MARGIN)) "$(A)" "$(B)"
 
 mechanisms: ## what each mechanism of the engines brings, in counts (builds of half an hour, then 10 min)
