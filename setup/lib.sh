@@ -6,10 +6,12 @@
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+CACHE=${DONTCACHE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dontcache-rust}
+BUILD=${DONTCACHE_BUILD:-$ROOT/build}
 # Whole, since not all of what gets them runs here.
-CACHE=$(realpath -m "${DONTCACHE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dontcache-rust}")
+[[ $CACHE = /* ]] || CACHE=$PWD/$CACHE
 # shellcheck disable=SC2034 # for who sources this
-BUILD=$(realpath -m "${DONTCACHE_BUILD:-$ROOT/build}")
+[[ $BUILD = /* ]] || BUILD=$PWD/$BUILD
 JOBS=${JOBS:-$(nproc)}
 # A clone in another directory finds what was compiled in this one.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$BUILD} CCACHE_NOHASHDIR=1
