@@ -131,7 +131,7 @@ sync_is_first() {
 	wait $stream || return 1
 	rest=$(($(now) - start))
 	echo "# sync took $took hundredths of a second, the rest of the stream $rest"
-	[ $((3 * took)) -le $rest ]
+	[ $((8 * took)) -le $rest ]
 }
 
 # What was cached before is written as well, and stays.

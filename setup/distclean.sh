@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# make distclean: removes what was built and what was downloaded, and nothing else that may be
-# where DONTCACHE_BUILD= and DONTCACHE_CACHE= say.
+# make distclean: removes what these scripts keep in the cache, and nothing else that may be where
+# DONTCACHE_CACHE= says.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -72,7 +72,7 @@ fn span() -> Micros {
 /// How many jiffies what is small gathers.
 pub(super) const GATHER: usize = (bindings::HZ as usize).div_ceil(50);
 
-/// And when there are only file systems that are frozen.
+/// How many jiffies later what could not be written is tried again.
 const SELDOM: usize = bindings::HZ as usize;
 
 /// How many jiffies the page at the end of a stream waits for its rest.
@@ -315,7 +315,6 @@ impl Wb {
     /// How many mappings wait for its worker, and for one of the device.
     pub(super) fn listed(&self) -> (usize, usize) {
         let mut lists = self.device.lists.lock();
-
         let own = self.mappings.len(&mut lists, false) + self.mappings.len(&mut lists, true);
 
         (own, lists.0)
