@@ -25,5 +25,6 @@ pub mod writeback {
     pub mod control;
     pub mod pending;
     pub mod policy;
+    pub mod room;
     pub mod units;
 }

@@ -13,6 +13,10 @@ use dontcache_host::writeback::{
         Pending,
         Range, //
     },
+    room::{
+        Footprint,
+        Turns, //
+    },
     units::{
         Instant,
         Micros,
@@ -63,8 +67,9 @@ struct File {
     dirty: BTreeSet<usize>,
     at: usize,
     writes: usize,
-    /// Pages that it may write before it waits again.
+    /// Pages that it may write before it waits again, and those that it has not run for since.
     credit: usize,
+    owed: usize,
     bytes: usize,
     last: usize,
     longest: usize,
@@ -73,6 +78,8 @@ struct File {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Write(usize),
+    /// A writer was granted its turn.
+    Run(usize),
     Done(usize),
     Soon,
     Later,
@@ -93,6 +100,7 @@ struct World {
     peak_target: usize,
     written: usize,
     waiting: VecDeque<(usize, usize)>,
+    turns: Turns,
     listed: BTreeSet<usize>,
     /// Whether the work item is queued, and the delayed one.
     soon: bool,
@@ -118,6 +126,7 @@ impl World {
             peak_target: 0,
             written: 0,
             waiting: VecDeque::new(),
+            turns: Turns::default(),
             listed: BTreeSet::new(),
             soon: false,
             later: false,
@@ -155,6 +164,11 @@ impl World {
             self.now = at;
             match event {
                 Event::Write(writer) => self.write(writer),
+                Event::Run(writer) => {
+                    self.turns
+                        .took(std::mem::take(&mut self.files[writer].owed));
+                    self.at(self.loads[writer].rests, Event::Write(writer));
+                }
                 Event::Done(pages) => self.done(pages),
                 Event::Soon => {
                     self.soon = false;
@@ -213,9 +227,7 @@ impl World {
             }
         }
 
-        let dirty: usize = self.files.iter().map(|file| file.dirty.len()).sum();
-
-        if 2 * dirty >= self.target() && 2 * (self.footprint - dirty) < self.target() {
+        if self.all().is_gathered(self.target()) {
             self.soon();
         }
 
@@ -226,7 +238,7 @@ impl World {
 
         file.credit = file.credit.saturating_sub(touched);
         let credit = file.credit >= touched;
-        if credit || self.waiting.is_empty() && self.has_room(self.footprint, pages) {
+        if credit || self.waiting.is_empty() && self.all().has_room(pages, self.target()) {
             self.at(1 + load.rests + (load.size >> SHIFT), Event::Write(writer));
         } else {
             self.control.held();
@@ -247,11 +259,13 @@ impl World {
         }
     }
 
-    /// Pages that are dirty: what gathers counts up to half of the bound, and is written then.
-    fn gathered(&self) -> usize {
-        let dirty = self.files.iter().map(|file| file.dirty.len()).sum();
+    fn all(&self) -> Footprint {
+        let dirty: usize = self.files.iter().map(|file| file.dirty.len()).sum();
 
-        self.target().div_ceil(2).min(dirty)
+        Footprint {
+            all: self.footprint,
+            writeback: self.footprint - dirty,
+        }
     }
 
     fn submit(&mut self, writer: usize, range: Range) {
@@ -317,25 +331,19 @@ impl World {
         }
     }
 
-    /// As `Footprint::has_room()`.
-    fn has_room(&self, footprint: usize, pages: usize) -> bool {
-        let room = (self.target() + self.gathered()).saturating_sub(footprint);
-
-        footprint == 0 || room >= pages.min(self.target() / 2)
-    }
-
     /// As `Wb::grant()`: to those who came first, as far as there is room for what each may write then.
     fn grant(&mut self) {
-        let mut footprint = self.footprint;
+        let footprint = self.all();
 
         while let Some(&(writer, pages)) = self.waiting.front() {
-            if !self.has_room(footprint, pages) {
+            if !self.turns.admits(footprint, pages, self.target()) {
                 break;
             }
-            footprint += pages;
+            self.turns.granted(pages);
             self.waiting.pop_front();
             self.files[writer].credit = pages;
-            self.at(1 + self.loads[writer].rests, Event::Write(writer));
+            self.files[writer].owed = pages;
+            self.at(1, Event::Run(writer));
         }
     }
 }
@@ -402,7 +410,7 @@ proptest! {
         world.run(300_000);
         // The writers end.
         let events = std::mem::take(&mut world.events);
-        world.events = events.into_iter().filter(|Reverse((_, event))| !matches!(event, Event::Write(_))).collect();
+        world.events = events.into_iter().filter(|Reverse((_, event))| !matches!(event, Event::Write(_) | Event::Run(_))).collect();
         world.waiting.clear();
         let drain = world.footprint * 1_000_000 * device.request / device.best() + 300_000;
         world.run(300_000 + drain);

@@ -31,6 +31,8 @@ pub mod policy;
 #[cfg(CONFIG_DONTCACHE_PACED)]
 pub mod report;
 #[cfg(CONFIG_DONTCACHE_PACED)]
+pub mod room;
+#[cfg(CONFIG_DONTCACHE_PACED)]
 pub mod units;
 #[cfg(CONFIG_DONTCACHE_PACED)]
 mod waiters;

@@ -2,7 +2,10 @@
 
 //! Writers that wait for room, in the order in which they came.
 
-use super::control::Control;
+use super::{
+    control::Control,
+    room::Turns, //
+};
 use crate::{
     bindings,
     sync::atomic::{
@@ -23,9 +26,7 @@ pub(super) struct Waiters {
     pub(super) control: Control,
     first: *mut Waiter,
     last: *mut Waiter,
-    owed: usize,
-    /// When somebody looked last for whom there is room, in jiffies.
-    looked: usize,
+    pub(super) turns: Turns,
 }
 
 /// A task that waits, on its own stack.
@@ -63,24 +64,8 @@ impl Waiters {
             control: Control::default(),
             first: ptr::null_mut(),
             last: ptr::null_mut(),
-            owed: 0,
-            looked: 0,
+            turns: Turns::default(),
         }
-    }
-
-    /// How many pages those may write who were granted it and have not run since.
-    pub(super) fn owed(&self) -> usize {
-        self.owed
-    }
-
-    /// Whether nobody has looked for `ticks` jiffies.
-    pub(super) fn may_look(&mut self, now: usize, ticks: usize) -> bool {
-        let may = now.wrapping_sub(self.looked) >= ticks;
-
-        if may {
-            self.looked = now;
-        }
-        may
     }
 
     /// Lets all go on.
@@ -88,11 +73,6 @@ impl Waiters {
         while !self.first.is_null() {
             self.grant_first();
         }
-    }
-
-    /// One of them runs, and may write `pages`.
-    pub(super) fn took(&mut self, pages: usize) {
-        self.owed = self.owed.saturating_sub(pages);
     }
 
     /// # Safety
@@ -122,7 +102,7 @@ impl Waiters {
         };
         let task = first.task;
 
-        self.owed = self.owed.saturating_add(first.pages);
+        self.turns.granted(first.pages);
         self.first = first.next;
         if self.first.is_null() {
             self.last = ptr::null_mut();
@@ -153,6 +133,67 @@ impl Waiters {
         }
         if self.last == waiter {
             self.last = before;
+        }
+    }
+}
+
+#[cfg(CONFIG_DONTCACHE_RUST_KUNIT_TEST)]
+#[macros::kunit_tests(dontcache_waiters)]
+mod tests {
+    use super::*;
+
+    /// Who is in the chain, by their pages, and that it ends at the last.
+    fn chain(waiters: &Waiters) -> [usize; 4] {
+        let (mut nrs, mut at, mut last) = ([0; 4], waiters.first, ptr::null_mut());
+
+        for nr in &mut nrs {
+            // SAFETY: By the type invariants.
+            let Some(waiter) = (unsafe { at.as_ref() }) else {
+                break;
+            };
+
+            *nr = waiter.pages;
+            last = at;
+            at = waiter.next;
+        }
+        assert!(ptr::eq(last, waiters.last));
+        nrs
+    }
+
+    #[test]
+    fn first_come_first_served_whoever_leaves() {
+        for gone in 1..=3 {
+            let mut all = [Waiter::new(1), Waiter::new(2), Waiter::new(3)];
+            let mut late = Waiter::new(4);
+            let mut waiters = Waiters::new();
+            let base = all.as_mut_ptr();
+
+            for nr in 0..3 {
+                // SAFETY: They outlive `waiters`, and are not moved.
+                unsafe { waiters.push(base.add(nr)) };
+            }
+            assert_eq!(chain(&waiters), [1, 2, 3, 0]);
+            // SAFETY: It is one of the three.
+            waiters.remove(unsafe { base.add(gone - 1) });
+            // SAFETY: As above.
+            unsafe { waiters.push(&raw mut late) };
+
+            let mut left = chain(&waiters);
+
+            assert_eq!(left, [[2, 3, 4, 0], [1, 3, 4, 0], [1, 2, 4, 0]][gone - 1]);
+            waiters.grant_first();
+            left.rotate_left(1);
+            assert_eq!(chain(&waiters), [left[0], left[1], 0, 0]);
+            assert!(!late.is_granted());
+            waiters.grant_all();
+            assert_eq!(chain(&waiters), [0; 4]);
+            assert!(late.is_granted());
+            for (nr, waiter) in all.iter().enumerate() {
+                assert_eq!(waiter.is_granted(), nr != gone - 1);
+            }
+            // Of somebody who is not there.
+            waiters.remove(&raw mut late);
+            waiters.grant_first();
         }
     }
 }

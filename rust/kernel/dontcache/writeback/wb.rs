@@ -17,6 +17,11 @@ use super::{
     dirty::Dirty,
     policy::Policy,
     report::Report,
+    room::{
+        Advice,
+        Footprint,
+        Patience, //
+    },
     units::{
         Instant,
         Micros,
@@ -76,16 +81,13 @@ pub(super) const GATHER: usize = (bindings::HZ as usize).div_ceil(50);
 const SELDOM: usize = bindings::HZ as usize;
 
 /// How many jiffies the page at the end of a stream waits for its rest.
-pub(super) const TAIL: usize = (bindings::HZ as usize).div_ceil(10);
+pub(super) const TAIL: usize = TENTH;
+
+/// A tenth of a second.
+const TENTH: usize = (bindings::HZ as usize).div_ceil(10);
 
 /// How many jiffies a writer waits at most before it looks for itself.
 const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
-
-/// How often the first looks in vain before it asks the flusher for help.
-const PATIENCE: usize = 10;
-
-/// And sees no less than before, before all go on that wait. The memory of all has a bound of its own.
-const DESPAIR: usize = 100;
 
 /// Its uncached pages that are dirty or under writeback, and those that are under writeback.
 pub(super) const ALL: bindings::wb_stat_item = bindings::wb_stat_item_WB_DONTCACHE;
@@ -209,43 +211,6 @@ impl Current {
                 writeback: bindings::dontcache_wb_stat(self.wb, WRITEBACK, exact),
             }
         }
-    }
-}
-
-/// Uncached pages of a wb.
-#[derive(Clone, Copy, Default)]
-struct Footprint {
-    /// Dirty or under writeback.
-    all: usize,
-    writeback: usize,
-}
-
-impl Footprint {
-    fn dirty(self) -> usize {
-        self.all.saturating_sub(self.writeback)
-    }
-
-    /// With `pages` more, which do not gather.
-    fn with(self, pages: usize) -> Footprint {
-        Footprint {
-            all: self.all.saturating_add(pages),
-            writeback: self.writeback.saturating_add(pages),
-        }
-    }
-
-    /// What there is room for. What gathers is no load of the device's, up to half of the bound.
-    fn room(self, target: usize) -> usize {
-        (target.saturating_add(self.dirty().min(target / 2))).saturating_sub(self.all)
-    }
-
-    /// Whether `pages` more are within the bound, whatever gathers. For who comes back soon.
-    fn fits(self, pages: usize, target: usize) -> bool {
-        self.all == 0 || self.with(pages.min(target / 2).max(1)).all <= target
-    }
-
-    /// Whether there is room for `pages`: a large write does not wait until the device is idle.
-    fn has_room(self, pages: usize, target: usize) -> bool {
-        self.all == 0 || self.room(target) >= pages.min(target / 2).max(1)
     }
 }
 
@@ -425,13 +390,11 @@ impl Wb {
     /// Lets writers go on that have waited longest, as far as there is room for what each may write.
     fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
         let bound = self.bound();
-        let mut footprint = footprint.with(queue.owed());
 
-        while let Some(pages) = queue.first().map(|waiter| waiter.pages) {
-            if !footprint.has_room(pages, bound) {
-                break;
-            }
-            footprint = footprint.with(pages);
+        while queue
+            .first()
+            .is_some_and(|waiter| queue.turns.admits(footprint, waiter.pages, bound))
+        {
             queue.grant_first();
         }
     }
@@ -460,7 +423,7 @@ impl Wb {
         drop(queue);
 
         let mut found = look();
-        let (mut looks, mut least) = (0, usize::MAX);
+        let (mut patience, mut advice) = (Patience::new(), Advice::Wait);
 
         queue = self.queue.lock();
         // SAFETY: It is this task's own.
@@ -468,11 +431,10 @@ impl Wb {
             match found {
                 // The inode is another wb's now, whose writers this one need not wait for.
                 None => break,
-                // What all wait for cannot be written, or others write who do not wait for their
-                // turn: lazily, or with O_DSYNC.
-                Some(_) if looks >= DESPAIR => queue.grant_all(),
-                // Who looks at the same time sees nothing of what the others are about to write.
-                Some(footprint) if footprint.writeback == 0 || queue.may_look(jiffies(), LOOK) => {
+                Some(_) if advice == Advice::GrantAll => queue.grant_all(),
+                Some(footprint)
+                    if footprint.writeback == 0 || queue.turns.may_look(jiffies(), LOOK) =>
+                {
                     self.grant(&mut queue, footprint)
                 }
                 Some(_) => (),
@@ -493,15 +455,10 @@ impl Wb {
             unsafe { bindings::io_schedule_timeout(LOOK as c_long) };
 
             found = look();
-            looks += usize::from(first);
-            if let Some(footprint) = found.filter(|found| found.all < least) {
-                least = footprint.all;
-                looks = 0;
-            }
-            if first && looks % PATIENCE == PATIENCE - 1 {
-                // What is dirty and on no list: its write failed, or it was dirtied under writeback, or
-                // by another policy. The flusher knows of it.
-                //
+            advice = found.filter(|_| first).map_or(Advice::Wait, |found| {
+                patience.found(found.all, jiffies(), TENTH)
+            });
+            if advice == Advice::Kick {
                 // SAFETY: The file is open.
                 unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
             }
@@ -511,7 +468,7 @@ impl Wb {
         unsafe { bindings::__set_current_state(bindings::TASK_RUNNING) };
         // SAFETY: It is this task's own.
         if unsafe { (*this).is_granted() } {
-            queue.took(pages);
+            queue.turns.took(pages);
         } else {
             queue.remove(this);
         }
@@ -564,7 +521,7 @@ pub(super) unsafe fn pace(
     let footprint = current.footprint(wb.is_small());
     let target = wb.bound();
 
-    if footprint.dirty() >= target / 2 && footprint.writeback < target / 2 {
+    if footprint.is_gathered(target) {
         arc(wb).hurry();
     }
     if nowait || wb.waiting.load(Relaxed) == 0 && footprint.has_room(pages, target) {

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who may write on: what there is room for, and what is done when there is none for long.
+//!
+//! Pure. Numbers of pages and of jiffies.
+
+/// Uncached pages of a `bdi_writeback`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Footprint {
+    /// Dirty or under writeback.
+    pub all: usize,
+    /// Under writeback.
+    pub writeback: usize,
+}
+
+/// What a bound has room for at once: a large write does not wait until the device is idle.
+fn fair(pages: usize, bound: usize) -> usize {
+    pages.min(bound / 2).max(1)
+}
+
+impl Footprint {
+    /// Those that are dirty.
+    pub fn dirty(self) -> usize {
+        self.all.saturating_sub(self.writeback)
+    }
+
+    /// With `pages` more, which do not gather.
+    fn with(self, pages: usize) -> Footprint {
+        Footprint {
+            all: self.all.saturating_add(pages),
+            writeback: self.writeback.saturating_add(pages),
+        }
+    }
+
+    /// What there is room for. What gathers is no load of the device's, up to half of the bound.
+    fn room(self, bound: usize) -> usize {
+        (bound.saturating_add(self.dirty().min(bound / 2))).saturating_sub(self.all)
+    }
+
+    /// Whether `pages` more are within the bound, whatever gathers. For who comes back soon.
+    pub fn fits(self, pages: usize, bound: usize) -> bool {
+        self.all == 0 || self.with(fair(pages, bound)).all <= bound
+    }
+
+    /// Whether there is room for `pages`.
+    pub fn has_room(self, pages: usize, bound: usize) -> bool {
+        self.all == 0 || self.room(bound) >= fair(pages, bound)
+    }
+
+    /// Whether a worker is to write what gathers: it is much, and the device has little to do.
+    pub fn is_gathered(self, bound: usize) -> bool {
+        self.dirty() >= bound / 2 && self.writeback < bound / 2
+    }
+}
+
+/// What was promised to writers that waited and have not run since.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Turns {
+    owed: usize,
+    looked: usize,
+}
+
+impl Turns {
+    /// Whether there is room for the `pages` of the next, beside what others were promised.
+    pub fn admits(&self, footprint: Footprint, pages: usize, bound: usize) -> bool {
+        footprint.with(self.owed).has_room(pages, bound)
+    }
+
+    /// A writer may write `pages`, when it runs.
+    pub fn granted(&mut self, pages: usize) {
+        self.owed = self.owed.saturating_add(pages);
+    }
+
+    /// It runs.
+    pub fn took(&mut self, pages: usize) {
+        self.owed = self.owed.saturating_sub(pages);
+    }
+
+    /// Whether nobody has looked for `ticks` jiffies. Who looks at the same time as another sees
+    /// nothing of what that one is about to write.
+    pub fn may_look(&mut self, now: usize, ticks: usize) -> bool {
+        let may = now.wrapping_sub(self.looked) >= ticks;
+
+        if may {
+            self.looked = now;
+        }
+        may
+    }
+}
+
+/// What the first of those that wait does when it has looked in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Look again.
+    Wait,
+    /// Ask the flusher: what is dirty and on no list is known to it. Its write failed, or it was dirtied
+    /// under writeback, or by another policy.
+    Kick,
+    /// Let all go on. What they wait for cannot be written, or others write who do not wait for their
+    /// turn. The memory of all has a bound of its own.
+    GrantAll,
+}
+
+/// How long the first of those that wait sees no progress.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    least: usize,
+    since: usize,
+    asked: usize,
+}
+
+impl Patience {
+    /// That of a waiter that has not been the first.
+    pub fn new() -> Self {
+        Self {
+            least: usize::MAX,
+            since: 0,
+            asked: 0,
+        }
+    }
+
+    /// It is the first, and found so many pages. `tenth` is a tenth of a second, in jiffies.
+    ///
+    /// Less than ever since it was the first is progress. Less than the last time is not: who does not
+    /// wait for a turn makes it more again, for ever.
+    pub fn found(&mut self, all: usize, now: usize, tenth: usize) -> Advice {
+        if all < self.least {
+            *self = Self {
+                least: all,
+                since: now,
+                asked: now,
+            };
+            return Advice::Wait;
+        }
+        if now.wrapping_sub(self.since) >= tenth.saturating_mul(10) {
+            return Advice::GrantAll;
+        }
+        if now.wrapping_sub(self.asked) >= tenth {
+            self.asked = now;
+            return Advice::Kick;
+        }
+        Advice::Wait
+    }
+}
+
+#[cfg_attr(CONFIG_DONTCACHE_RUST_KUNIT_TEST, macros::kunit_tests(dontcache_room))]
+#[cfg(any(test, CONFIG_DONTCACHE_RUST_KUNIT_TEST))]
+mod tests {
+    use super::*;
+    use Advice::*;
+
+    const MAX: usize = usize::MAX;
+
+    fn of(all: usize, writeback: usize) -> Footprint {
+        Footprint { all, writeback }
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn has_room_up_to_the_bound() {
+        assert!(of(90, 90).has_room(10, 100));
+        assert!(!of(91, 91).has_room(10, 100));
+        // Half of the bound is asked for at most, one page at least.
+        assert!(of(50, 50).has_room(1000, 100));
+        assert!(!of(51, 51).has_room(1000, 100));
+        assert!(of(99, 99).has_room(0, 100));
+        assert!(!of(100, 100).has_room(0, 100));
+        assert!(!of(1, 1).has_room(1, 1));
+        // Whoever finds nothing may write.
+        assert!(of(0, 0).has_room(1000, 0));
+        assert!(!of(1, 1).has_room(1000, 0));
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn what_gathers_is_room_up_to_half_of_the_bound() {
+        assert!(of(130, 90).has_room(10, 100));
+        assert!(of(140, 90).has_room(10, 100));
+        assert!(!of(141, 90).has_room(10, 100));
+        assert!(!of(130, 91).has_room(10, 100));
+        // Counters are not read at once.
+        assert!(!of(100, 200).has_room(1, 100));
+        assert!(of(MAX - 1, 0).has_room(1, MAX));
+        assert!(!of(130, 90).fits(10, 100));
+        assert!(of(90, 10).fits(10, 100));
+        assert!(!of(91, 10).fits(10, 100));
+        assert!(of(50, 0).fits(1000, 100));
+        assert!(!of(51, 0).fits(1000, 100));
+        assert!(of(0, 0).fits(1, 0));
+        assert!(!of(MAX, 0).fits(2, MAX - 1));
+    }
+
+    #[test]
+    fn what_gathers_is_written_when_the_device_has_little_to_do() {
+        assert!(of(50, 0).is_gathered(100));
+        assert!(!of(49, 0).is_gathered(100));
+        assert!(of(99, 49).is_gathered(100));
+        assert!(!of(100, 50).is_gathered(100));
+    }
+
+    #[test]
+    fn what_is_promised_is_no_room() {
+        let mut turns = Turns::default();
+
+        assert!(turns.admits(of(60, 60), 40, 100));
+        turns.granted(40);
+        assert!(!turns.admits(of(60, 60), 1, 100));
+        assert!(turns.admits(of(10, 10), 50, 100));
+        assert!(!turns.admits(of(11, 11), 50, 100));
+        // Nor is it if there is nothing else.
+        turns.granted(60);
+        assert!(!turns.admits(of(0, 0), 1, 100));
+        turns.took(60);
+        turns.took(40);
+        assert!(turns.admits(of(60, 60), 40, 100));
+        turns.took(1);
+        assert!(turns.admits(of(60, 60), 40, 100));
+    }
+
+    #[test]
+    fn one_looks_at_a_time() {
+        let mut turns = Turns::default();
+
+        assert!(turns.may_look(MAX - 2, 10));
+        assert!(!turns.may_look(MAX, 10));
+        assert!(!turns.may_look(6, 10));
+        assert!(turns.may_look(7, 10));
+        assert!(!turns.may_look(16, 10));
+        assert!(turns.may_look(17, 10));
+    }
+
+    #[test]
+    fn first_asks_for_help_and_then_lets_all_go() {
+        let mut patience = Patience::new();
+
+        assert_eq!(patience.found(100, MAX - 4, 10), Wait);
+        assert_eq!(patience.found(100, 4, 10), Wait);
+        assert_eq!(patience.found(200, 5, 10), Kick);
+        assert_eq!(patience.found(100, 14, 10), Wait);
+        assert_eq!(patience.found(100, 94, 10), Kick);
+        assert_eq!(patience.found(100, 95, 10), GrantAll);
+        assert_eq!(patience.found(100, 96, 10), GrantAll);
+    }
+
+    #[test]
+    fn less_than_ever_is_progress() {
+        let mut patience = Patience::new();
+
+        assert_eq!(patience.found(100, 0, 10), Wait);
+        // More than that, and less again, is none.
+        assert_eq!(patience.found(300, 9, 10), Wait);
+        assert_eq!(patience.found(200, 10, 10), Kick);
+        assert_eq!(patience.found(99, 99, 10), Wait);
+        assert_eq!(patience.found(99, 108, 10), Wait);
+        assert_eq!(patience.found(99, 109, 10), Kick);
+        assert_eq!(patience.found(99, 198, 10), Kick);
+        assert_eq!(patience.found(99, 199, 10), GrantAll);
+    }
+}
