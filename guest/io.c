@@ -6,6 +6,7 @@
  *
  * usage: io write|read ENGINE FLAGS FILE OFFSET LENGTH BLOCK
  *        io put FLAGS OPEN FILE OFFSET LENGTH BLOCK
+ *        io nth NTH FLAGS FILE LENGTH
  *        io flags FILE lazy|none
  *        io cached FILE OFFSET LENGTH
  *        io gone FILE OFFSET LENGTH MILLISECONDS
@@ -26,7 +27,9 @@
  * the pages to be dropped, with the file open: the last close of a block
  * device would drop them in any case. "put" writes and does nothing else, to a
  * file that is opened with OPEN: none, dsync, sync, direct or append. "gone"
- * waits so long for the pages to be dropped. "flags" tries what may be passed to
+ * waits so long for the pages to be dropped. "nth" writes a new file while the
+ * NTH allocation that may not sleep fails, says whether there were so many, writes
+ * it once more, and reads it. "flags" tries what may be passed to
  * preadv2() and pwritev2(), and prints a line for each. "meet" does the same as
  * "write" with a device that takes longer than it needs to map the pages, to pin
  * one of them for a direct write of it to what follows them, or to write them
@@ -400,6 +403,34 @@ static int put(char **arg)
 		pos += ret;
 	}
 	printf("ok\n");
+	return 0;
+}
+
+static int nth(char **arg)
+{
+	size_t len = strtoull(arg[3], NULL, 0);
+	int flags = strtol(arg[1], NULL, 0), fail_nth = open("/proc/thread-self/fail-nth", O_RDWR);
+	struct iovec iov = { malloc(len), len };
+	unsigned char *want = malloc(len);
+	char left[16] = "";
+	int fd;
+
+	unlink(arg[2]);
+	fd = open(arg[2], O_RDWR | O_CREAT | O_EXCL, 0644);
+	if (fd < 0 || fail_nth < 0 || !iov.iov_base || !want)
+		return fail("setup");
+	fill(want, 0, len);
+	memcpy(iov.iov_base, want, len);
+	if (write(fail_nth, arg[0], strlen(arg[0])) < 0)
+		return fail("fail-nth");
+	if (pwritev2(fd, &iov, 1, 0, flags) < 0 && errno != ENOMEM)
+		return fail("I/O");
+	if (pread(fail_nth, left, sizeof(left) - 1, 0) <= 0 || write(fail_nth, "0", 1) < 0)
+		return fail("fail-nth");
+	if (pwritev2(fd, &iov, 1, 0, flags) != (ssize_t)len || fsync(fd) ||
+	    pread(fd, iov.iov_base, len, 0) != (ssize_t)len || memcmp(iov.iov_base, want, len))
+		return fail("another write");
+	printf("ok, %s\n", atoi(left) ? "there are less" : "it failed");
 	return 0;
 }
 
@@ -933,6 +964,8 @@ int main(int argc, char **argv)
 		return rw(0, argv + 2);
 	if (argc == 8 && !strcmp(argv[1], "put"))
 		return put(argv + 2);
+	if (argc == 6 && !strcmp(argv[1], "nth"))
+		return nth(argv + 2);
 	if (argc == 6 && !strcmp(argv[1], "gone"))
 		return gone(argv + 2);
 	if (argc == 4 && !strcmp(argv[1], "flags"))
