@@ -335,11 +335,12 @@ impl World {
     fn grant(&mut self) {
         let footprint = self.all();
 
+        self.turns.saw(footprint, self.now / JIFFY, 30);
         while let Some(&(writer, pages)) = self.waiting.front() {
             if !self.turns.admits(footprint, pages, self.target()) {
                 break;
             }
-            self.turns.granted(pages);
+            self.turns.granted(pages, self.now / JIFFY);
             self.waiting.pop_front();
             self.files[writer].credit = pages;
             self.files[writer].owed = pages;

@@ -59,12 +59,14 @@ use core::ptr;
 ///
 /// - `mapping` is the one whose `dontcache` points here, or null. It becomes null with the lock of the
 ///   lists of `device` held.
-/// - It is on that list of `home`, of the two, or on none, and `home` is of `device`.
+/// - It is on a list of `home` or on none, and `home` is of `device`. Which of the two, `frozen` says,
+///   that is only set with that lock held too.
 #[pin_data]
 pub struct Dirty {
     mapping: Atomic<*mut bindings::address_space>,
     device: Arc<Device>,
-    home: LockedBy<(Arc<Wb>, bool), Listed>,
+    home: LockedBy<Arc<Wb>, Listed>,
+    frozen: Atomic<bool>,
     good: Pages,
     /// How many pages a writer may write before it asks again.
     credit: Atomic<usize>,
@@ -99,15 +101,15 @@ const MOST_GOOD: usize = (1 << 20) >> PAGE_SHIFT;
 /// Whether fsync() has seen the last error of a mapping: `ERRSEQ_SEEN` of lib/errseq.c.
 const SEEN: u32 = 1 << 12;
 
-/// The errors of the writeback of a mapping so far, and the last in its low bits. They stay there
-/// for fsync(), and for who opens the file next.
+/// The errors of the writeback of a mapping so far, the last in its low bits, and whether fsync() has
+/// told one. They stay there for fsync(), and for who opens the file next.
 ///
 /// # Safety
 ///
 /// The mapping lives.
 unsafe fn errors(mapping: *mut bindings::address_space) -> u32 {
     // SAFETY: As promised by the caller. Others set it meanwhile.
-    unsafe { (&raw const (*mapping).wb_err).read_volatile() & !SEEN }
+    unsafe { (&raw const (*mapping).wb_err).read_volatile() }
 }
 
 /// Where a mapping remembers it.
@@ -144,16 +146,17 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
         (
             wb::of(mapping)?,
             bindings::dontcache_io_pages(mapping),
-            errors(mapping),
+            errors(mapping) & !SEEN,
         )
     };
     let device = wb.device().clone();
-    let home = LockedBy::new(&device.lists, (wb, false));
+    let home = LockedBy::new(&device.lists, wb);
     let new = Arc::pin_init(
         pin_init!(Dirty {
             mapping: Atomic::new(mapping),
             device,
             home,
+            frozen: Atomic::new(false),
             good: Pages(good.clamp(LEAST_GOOD, MOST_GOOD)),
             credit: Atomic::new(0),
             told: Atomic::new(told),
@@ -237,23 +240,25 @@ pub(super) unsafe fn wrote(
         Next::Worker | Next::Gather => unsafe { dirty.add(mapping, next == Next::Worker) },
     }
 
-    let credit = dirty.credit.load(Relaxed).saturating_sub(touched);
-
-    dirty.credit.store(credit, Relaxed);
-    if credit < touched {
+    if !dirty.spend(touched) {
         // SAFETY: As promised by the caller.
         let granted = unsafe { wb::pace(mapping, turn, nowait) };
 
-        dirty.credit.store(credit.max(granted), Relaxed);
+        if granted > 0 {
+            dirty.credit.fetch_add(granted, Relaxed);
+        }
     }
 
     // SAFETY: As promised by the caller.
     let errors = unsafe { errors(mapping) };
 
-    if errors == dirty.told.load(Relaxed) {
+    if errors & !SEEN == dirty.told.load(Relaxed) {
         return Ok(());
     }
-    dirty.told.store(errors, Relaxed);
+    dirty.told.store(errors & !SEEN, Relaxed);
+    if errors & SEEN != 0 {
+        return Ok(());
+    }
     to_result(-((errors & bindings::MAX_ERRNO) as c_int))
 }
 
@@ -272,6 +277,25 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
 }
 
 impl Dirty {
+    /// Takes `pages` from what writers may write; returns whether there is as much for another write.
+    #[inline]
+    fn spend(&self, pages: usize) -> bool {
+        let mut credit = self.credit.load(Relaxed);
+
+        // Others write to the file too.
+        loop {
+            let left = credit.saturating_sub(pages);
+
+            if left == credit {
+                return left >= pages;
+            }
+            match self.credit.cmpxchg(credit, left, Relaxed) {
+                Ok(_) => return left >= pages,
+                Err(now) => credit = now,
+            }
+        }
+    }
+
     /// Sees to it that a worker writes what is pending: soon, or when it has gathered.
     ///
     /// # Safety
@@ -293,8 +317,17 @@ impl Dirty {
                     .unwrap_or_else(|| self.home())
                     .add(link, soon);
             }
-            Err(_) if soon => self.home().hurry(),
-            Err(_) => (),
+            Err(_) => {
+                if self.frozen.load(Relaxed) {
+                    let mut lists = self.device.lists.lock();
+                    let home = self.home.access_mut(&mut lists).clone();
+
+                    home.thaw(&mut lists, self);
+                }
+                if soon {
+                    self.home().hurry();
+                }
+            }
         }
     }
 
@@ -302,12 +335,13 @@ impl Dirty {
     fn home(&self) -> Arc<Wb> {
         let mut lists = self.device.lists.lock();
 
-        self.home.access_mut(&mut lists).0.clone()
+        self.home.access_mut(&mut lists).clone()
     }
 
     /// With the lock of the lists held. Returns what it was before, to be dropped without.
     pub(super) fn set_home(&self, lists: &mut Listed, home: Arc<Wb>, frozen: bool) -> Arc<Wb> {
-        core::mem::replace(self.home.access_mut(lists), (home, frozen)).0
+        self.frozen.store(frozen, Relaxed);
+        core::mem::replace(self.home.access_mut(lists), home)
     }
 
     /// Starts writeback of `range`; returns whether some of it is to be written once more: large
@@ -358,7 +392,8 @@ impl Dirty {
 
         self.mapping.store(ptr::null_mut(), Relaxed);
 
-        let (home, frozen) = self.home.access_mut(&mut lists).clone();
+        let home = self.home.access_mut(&mut lists).clone();
+        let frozen = self.frozen.load(Relaxed);
         // SAFETY: By the type invariants.
         let removed = unsafe { home.forget(&mut lists, frozen, self) };
 
@@ -395,9 +430,9 @@ pub(super) struct Pinned<'a> {
 impl Pinned<'_> {
     /// Writes what is pending. What is left has come just now, or is the tail of a stream, and a worker
     /// comes for it.
-    pub(super) fn write(&self, gather: usize) {
+    pub(super) fn write(&self, gather: usize, tail: usize) {
         let mut pending = self.dirty.pending.lock();
-        let range = pending.take(jiffies(), gather, GATHER, TAIL, PAGE_SHIFT as u32);
+        let range = pending.take(jiffies(), gather, GATHER, tail, PAGE_SHIFT as u32);
         let left = !pending.is_empty();
 
         drop(pending);
@@ -437,7 +472,9 @@ unsafe fn write(mapping: *mut bindings::address_space, range: Range) {
         // SAFETY: As promised by the caller.
         let piece = unsafe {
             bindings::filemap_dontcache_writeback(mapping, first, last, MOST_GOOD as c_long)
-        } as usize;
+        };
+        // A file system may count what it was not asked for.
+        let piece = usize::try_from(piece).unwrap_or(0);
 
         started += piece;
         if piece < MOST_GOOD {

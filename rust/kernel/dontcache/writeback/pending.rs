@@ -139,17 +139,17 @@ impl Pending {
         tail: usize,
         page_shift: u32,
     ) -> Option<Range> {
-        if now.wrapping_sub(self.left_since) >= again {
-            if let Some(left) = self.left.take() {
-                return Some(left);
-            }
+        let waits = |range: Option<Range>, since| range.map(|_| now.wrapping_sub(since));
+        let left = waits(self.left, self.left_since).filter(|&left| left >= again);
+        let gathered = waits(self.range, self.since).filter(|&range| range >= gather);
+
+        // What is dirtied again and again, and comes back each time, keeps nothing else from its turn.
+        if left.is_some() && left >= gathered {
+            return self.left.take();
         }
 
+        gathered?;
         let all = self.range?;
-
-        if now.wrapping_sub(self.since) < gather {
-            return None;
-        }
 
         let whole = if now.wrapping_sub(self.at) < tail {
             self.without_tail(all, page_shift)

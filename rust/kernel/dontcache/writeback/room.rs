@@ -25,10 +25,18 @@ impl Footprint {
     }
 
     /// With `pages` more, which do not gather.
-    fn with(self, pages: usize) -> Footprint {
+    pub fn with(self, pages: usize) -> Footprint {
         Footprint {
             all: self.all.saturating_add(pages),
             writeback: self.writeback.saturating_add(pages),
+        }
+    }
+
+    /// Without `pages` of what is dirty.
+    fn without(self, pages: usize) -> Footprint {
+        Footprint {
+            all: self.all - pages.min(self.dirty()),
+            ..self
         }
     }
 
@@ -53,22 +61,46 @@ impl Footprint {
     }
 }
 
-/// What was promised to writers that waited and have not run since.
+/// What was promised to writers that waited, and what they need not wait for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turns {
+    /// To those that have not run since.
     owed: usize,
+    /// When the last of them was promised it, when somebody looked last, and when for others too.
+    promised: usize,
     looked: usize,
+    served: usize,
+    /// What was dirty when nothing had become less for long: nobody can write it.
+    stuck: usize,
 }
 
 impl Turns {
+    /// There is that much. Who has not run for `ticks` jiffies since it might has something else to do,
+    /// or no CPU: others do not wait for that.
+    pub fn saw(&mut self, footprint: Footprint, now: usize, ticks: usize) {
+        self.stuck = self.stuck.min(footprint.dirty());
+        if now.wrapping_sub(self.promised) >= ticks {
+            self.owed = 0;
+        }
+    }
+
+    /// All go on, since there is as much as long ago.
+    pub fn despaired(&mut self, footprint: Footprint) {
+        self.stuck = footprint.dirty();
+    }
+
     /// Whether there is room for the `pages` of the next, beside what others were promised.
     pub fn admits(&self, footprint: Footprint, pages: usize, bound: usize) -> bool {
-        footprint.with(self.owed).has_room(pages, bound)
+        footprint
+            .without(self.stuck)
+            .with(self.owed)
+            .has_room(pages, bound)
     }
 
     /// A writer may write `pages`, when it runs.
-    pub fn granted(&mut self, pages: usize) {
+    pub fn granted(&mut self, pages: usize, now: usize) {
         self.owed = self.owed.saturating_add(pages);
+        self.promised = now;
     }
 
     /// It runs.
@@ -76,16 +108,26 @@ impl Turns {
         self.owed = self.owed.saturating_sub(pages);
     }
 
-    /// Whether nobody has looked for `ticks` jiffies. Who looks at the same time as another sees
-    /// nothing of what that one is about to write.
+    /// Whether nobody has looked for `ticks` jiffies: to add up what all CPUs have counted takes time.
     pub fn may_look(&mut self, now: usize, ticks: usize) -> bool {
-        let may = now.wrapping_sub(self.looked) >= ticks;
-
-        if may {
-            self.looked = now;
-        }
-        may
+        once(&mut self.looked, now, ticks)
     }
+
+    /// Whether nobody has looked for whom there is room for `ticks` jiffies. Who looks at the same time
+    /// as another sees nothing of what that one is about to write.
+    pub fn may_serve(&mut self, now: usize, ticks: usize) -> bool {
+        once(&mut self.served, now, ticks)
+    }
+}
+
+/// Whether `last` was `ticks` ago or more; then it is now.
+fn once(last: &mut usize, now: usize, ticks: usize) -> bool {
+    let may = now.wrapping_sub(*last) >= ticks;
+
+    if may {
+        *last = now;
+    }
+    may
 }
 
 /// What the first of those that wait does when it has looked in vain.
@@ -101,41 +143,52 @@ pub enum Advice {
     GrantAll,
 }
 
-/// How long the first of those that wait sees no progress.
+/// How long one of those that wait does so, and how long it sees no progress as the first of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
+    came: usize,
+    tenth: usize,
     least: usize,
     since: usize,
     asked: usize,
 }
 
 impl Patience {
-    /// That of a waiter that has not been the first.
-    pub fn new() -> Self {
+    /// That of who comes `now`. `tenth` is a tenth of a second, in jiffies.
+    pub fn new(now: usize, tenth: usize) -> Self {
         Self {
+            came: now,
+            tenth,
             least: usize::MAX,
-            since: 0,
-            asked: 0,
+            since: now,
+            asked: now,
         }
     }
 
-    /// It is the first, and found so many pages. `tenth` is a tenth of a second, in jiffies.
+    /// Whether it waits no longer, whatever it sees: what others have left dirty, lazily or under
+    /// another policy, may take minutes, and a freeze of the file system waits for who waits.
+    pub fn is_over(&self, now: usize) -> bool {
+        now.wrapping_sub(self.came) >= self.tenth.saturating_mul(50)
+    }
+
+    /// It is the first, and found so many pages.
     ///
     /// Less than ever since it was the first is progress. Less than the last time is not: who does not
     /// wait for a turn makes it more again, for ever.
-    pub fn found(&mut self, all: usize, now: usize, tenth: usize) -> Advice {
+    pub fn found(&mut self, all: usize, now: usize) -> Advice {
         if all < self.least {
             *self = Self {
                 least: all,
                 since: now,
                 asked: now,
+                ..*self
             };
             return Advice::Wait;
         }
-        if now.wrapping_sub(self.since) >= tenth.saturating_mul(10) {
+        if now.wrapping_sub(self.since) >= self.tenth.saturating_mul(10) {
             return Advice::GrantAll;
         }
-        if now.wrapping_sub(self.asked) >= tenth {
+        if now.wrapping_sub(self.asked) >= self.tenth {
             self.asked = now;
             return Advice::Kick;
         }
@@ -203,12 +256,12 @@ mod tests {
         let mut turns = Turns::default();
 
         assert!(turns.admits(of(60, 60), 40, 100));
-        turns.granted(40);
+        turns.granted(40, 0);
         assert!(!turns.admits(of(60, 60), 1, 100));
         assert!(turns.admits(of(10, 10), 50, 100));
         assert!(!turns.admits(of(11, 11), 50, 100));
         // Nor is it if there is nothing else.
-        turns.granted(60);
+        turns.granted(60, 0);
         assert!(!turns.admits(of(0, 0), 1, 100));
         turns.took(60);
         turns.took(40);
@@ -218,9 +271,40 @@ mod tests {
     }
 
     #[test]
+    fn what_is_promised_to_who_does_not_run_is_room_after_a_while() {
+        let mut turns = Turns::default();
+
+        turns.granted(50, MAX - 9);
+        turns.granted(50, MAX - 4);
+        turns.saw(of(0, 0), 24, 30);
+        assert!(!turns.admits(of(0, 0), 1, 100));
+        turns.saw(of(0, 0), 25, 30);
+        assert!(turns.admits(of(0, 0), 50, 100));
+    }
+
+    #[test]
+    fn nobody_waits_for_what_cannot_be_written() {
+        let mut turns = Turns::default();
+
+        turns.saw(of(400, 100), 0, 30);
+        assert!(!turns.admits(of(400, 100), 1, 100));
+        turns.despaired(of(400, 100));
+        assert!(!turns.admits(of(400, 100), 1, 100));
+        assert!(turns.admits(of(350, 50), 50, 100));
+        // Some of it could be.
+        turns.saw(of(200, 50), 0, 30);
+        assert!(turns.admits(of(200, 50), 50, 100));
+        assert!(!turns.admits(of(350, 50), 50, 100));
+        turns.saw(of(300, 50), 0, 30);
+        assert!(!turns.admits(of(350, 50), 50, 100));
+    }
+
+    #[test]
     fn one_looks_at_a_time() {
         let mut turns = Turns::default();
 
+        assert!(turns.may_serve(MAX - 2, 10));
+        assert!(!turns.may_serve(6, 10));
         assert!(turns.may_look(MAX - 2, 10));
         assert!(!turns.may_look(MAX, 10));
         assert!(!turns.may_look(6, 10));
@@ -231,29 +315,37 @@ mod tests {
 
     #[test]
     fn first_asks_for_help_and_then_lets_all_go() {
-        let mut patience = Patience::new();
+        let mut patience = Patience::new(MAX - 100, 10);
 
-        assert_eq!(patience.found(100, MAX - 4, 10), Wait);
-        assert_eq!(patience.found(100, 4, 10), Wait);
-        assert_eq!(patience.found(200, 5, 10), Kick);
-        assert_eq!(patience.found(100, 14, 10), Wait);
-        assert_eq!(patience.found(100, 94, 10), Kick);
-        assert_eq!(patience.found(100, 95, 10), GrantAll);
-        assert_eq!(patience.found(100, 96, 10), GrantAll);
+        assert_eq!(patience.found(100, MAX - 4), Wait);
+        assert_eq!(patience.found(100, 4), Wait);
+        assert_eq!(patience.found(200, 5), Kick);
+        assert_eq!(patience.found(100, 14), Wait);
+        assert_eq!(patience.found(100, 94), Kick);
+        assert_eq!(patience.found(100, 95), GrantAll);
+        assert_eq!(patience.found(100, 96), GrantAll);
     }
 
     #[test]
     fn less_than_ever_is_progress() {
-        let mut patience = Patience::new();
+        let mut patience = Patience::new(0, 10);
 
-        assert_eq!(patience.found(100, 0, 10), Wait);
+        assert_eq!(patience.found(100, 0), Wait);
         // More than that, and less again, is none.
-        assert_eq!(patience.found(300, 9, 10), Wait);
-        assert_eq!(patience.found(200, 10, 10), Kick);
-        assert_eq!(patience.found(99, 99, 10), Wait);
-        assert_eq!(patience.found(99, 108, 10), Wait);
-        assert_eq!(patience.found(99, 109, 10), Kick);
-        assert_eq!(patience.found(99, 198, 10), Kick);
-        assert_eq!(patience.found(99, 199, 10), GrantAll);
+        assert_eq!(patience.found(300, 9), Wait);
+        assert_eq!(patience.found(200, 10), Kick);
+        assert_eq!(patience.found(99, 99), Wait);
+        assert_eq!(patience.found(99, 108), Wait);
+        assert_eq!(patience.found(99, 109), Kick);
+        assert_eq!(patience.found(99, 198), Kick);
+        assert_eq!(patience.found(99, 199), GrantAll);
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_five_seconds() {
+        let patience = Patience::new(MAX - 99, 10);
+
+        assert!(!patience.is_over(399));
+        assert!(patience.is_over(400));
     }
 }

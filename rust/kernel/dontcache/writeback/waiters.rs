@@ -4,7 +4,8 @@
 
 use super::{
     control::Control,
-    room::Turns, //
+    room::Turns,
+    wb::jiffies, //
 };
 use crate::{
     bindings,
@@ -102,7 +103,7 @@ impl Waiters {
         };
         let task = first.task;
 
-        self.turns.granted(first.pages);
+        self.turns.granted(first.pages, jiffies());
         self.first = first.next;
         if self.first.is_null() {
             self.last = ptr::null_mut();

@@ -89,6 +89,9 @@ const TENTH: usize = (bindings::HZ as usize).div_ceil(10);
 /// How many jiffies a writer waits at most before it looks for itself.
 const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
 
+/// How many jiffies who was granted its turn may take to run.
+const PROMISED: usize = 3 * LOOK;
+
 /// Its uncached pages that are dirty or under writeback, and those that are under writeback.
 pub(super) const ALL: bindings::wb_stat_item = bindings::wb_stat_item_WB_DONTCACHE;
 pub(super) const WRITEBACK: bindings::wb_stat_item = bindings::wb_stat_item_WB_DONTCACHE_WRITEBACK;
@@ -96,6 +99,12 @@ pub(super) const WRITEBACK: bindings::wb_stat_item = bindings::wb_stat_item_WB_D
 pub(super) fn jiffies() -> usize {
     // SAFETY: It is always there. The timer's interrupt sets it meanwhile.
     unsafe { (&raw const bindings::jiffies).read_volatile() }
+}
+
+/// How many pages CPUs may have counted for a wb, and not added up.
+fn error() -> usize {
+    // SAFETY: Always safe to call.
+    unsafe { bindings::dontcache_wb_error() }
 }
 
 fn now() -> Instant {
@@ -116,6 +125,8 @@ pub struct Wb {
     waiting: Atomic<usize>,
     /// Whether the control counts what is written, though no writer waits.
     measures: Atomic<bool>,
+    /// Whether so much gathers that the ends of streams do not wait for their rest.
+    gathered: Atomic<bool>,
     mappings: Mappings,
     #[pin]
     later: DelayedWork<Wb, 0>,
@@ -245,6 +256,7 @@ impl Wb {
                 report: Report::new(),
                 waiting: Atomic::new(0),
                 measures: Atomic::new(false),
+                gathered: Atomic::new(false),
                 mappings,
                 later <- new_delayed_work!("dontcache_later"),
                 seldom <- new_delayed_work!("dontcache_seldom"),
@@ -268,8 +280,7 @@ impl Wb {
 
     /// Whether what CPUs have not added up may be as much as the bound; as balance_dirty_pages().
     fn is_small(&self) -> bool {
-        // SAFETY: Always safe to call.
-        self.bound() < 2 * unsafe { bindings::dontcache_wb_error() }
+        self.bound() < 2 * error()
     }
 
     /// How fast the device was found to be, and how many writers wait for it.
@@ -314,6 +325,11 @@ impl Wb {
 
     /// Writes what mappings have pending.
     fn write(self: &Arc<Self>, gather: usize) {
+        let tail = if self.gathered.xchg(false, Relaxed) {
+            0
+        } else {
+            TAIL
+        };
         // Not in the head of the loop, which would hold the lock until its end.
         let nr = self.mappings.len(&mut self.device.lists.lock(), false);
 
@@ -328,7 +344,7 @@ impl Wb {
 
             drop(lists);
             match pinned {
-                Some(pinned) => pinned.write(gather),
+                Some(pinned) => pinned.write(gather, tail),
                 // The file system is being unmounted, or mounted in another way, or frozen.
                 None => self.put_back(&dirty),
             }
@@ -372,6 +388,19 @@ impl Wb {
         }
     }
 
+    /// What could not be written when that was tried is tried with the rest: somebody writes to it.
+    pub(super) fn thaw(self: &Arc<Self>, lists: &mut Listed, dirty: &Dirty) {
+        // SAFETY: It is on no list of others.
+        let Some(link) = (unsafe { self.mappings.remove(lists, true, dirty) }) else {
+            return;
+        };
+
+        // The list's is another.
+        drop(dirty.set_home(lists, self.clone(), false));
+        self.mappings.push(lists, false, link);
+        let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), GATHER);
+    }
+
     /// Takes a mapping off the list, for ever. With the lock of the lists held.
     ///
     /// # Safety
@@ -391,6 +420,7 @@ impl Wb {
     fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
         let bound = self.bound();
 
+        queue.turns.saw(footprint, jiffies(), PROMISED);
         while queue
             .first()
             .is_some_and(|waiter| queue.turns.admits(footprint, waiter.pages, bound))
@@ -405,39 +435,56 @@ impl Wb {
         let pages = pages.min(self.bound() / 2).max(1);
         let mut waiter = Waiter::new(pages);
         let this = &raw mut waiter;
-        // Not with the lock: interrupts take that of the mapping's pages, which this may hold.
-        let look = || {
+        // Not with the lock: interrupts take that of the mapping's pages, which this may hold. None if
+        // the inode is another wb's now, whose writers this one need not wait for.
+        let look = |looks: bool| {
             // SAFETY: The file is open.
             let current = unsafe { Current::of(mapping) };
             let same = current.get().is_some_and(|wb| ptr::eq(wb, self));
 
-            same.then(|| current.footprint(true))
+            same.then(|| looks.then(|| current.footprint(true)))
         };
-
+        let mut patience = Patience::new(jiffies(), TENTH);
         let mut queue = self.queue.lock();
 
         // SAFETY: It is removed below, unless it is granted.
         unsafe { queue.push(this) };
         // Before it looks: a completion that it does not see any more sees that it waits.
         self.waiting.fetch_add(1, Full);
-        drop(queue);
-
-        let mut found = look();
-        let (mut patience, mut advice) = (Patience::new(), Advice::Wait);
-
-        queue = self.queue.lock();
         // SAFETY: It is this task's own.
         while !unsafe { (*this).is_granted() } {
-            match found {
-                // The inode is another wb's now, whose writers this one need not wait for.
-                None => break,
-                Some(_) if advice == Advice::GrantAll => queue.grant_all(),
-                Some(footprint)
-                    if footprint.writeback == 0 || queue.turns.may_look(jiffies(), LOOK) =>
+            let first = queue.first().is_some_and(|first| ptr::eq(first, this));
+            let looks = queue
+                .turns
+                .may_look(jiffies(), if first { 1 } else { LOOK });
+
+            drop(queue);
+
+            let found = look(looks);
+            let footprint = found.flatten();
+            let advice = footprint
+                .filter(|_| first)
+                .map_or(Advice::Wait, |footprint| {
+                    patience.found(footprint.all, jiffies())
+                });
+
+            if advice == Advice::Kick {
+                // SAFETY: The file is open.
+                unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
+            }
+            queue = self.queue.lock();
+            if found.is_none() || patience.is_over(jiffies()) {
+                break;
+            }
+            if let Some(footprint) = footprint {
+                if advice == Advice::GrantAll {
+                    queue.turns.despaired(footprint);
+                    queue.grant_all();
+                } else if first && footprint.writeback == 0
+                    || queue.turns.may_serve(jiffies(), LOOK)
                 {
-                    self.grant(&mut queue, footprint)
+                    self.grant(&mut queue, footprint);
                 }
-                Some(_) => (),
             }
             // SAFETY: It is this task's own state; who grants it sets it to running.
             unsafe {
@@ -447,21 +494,12 @@ impl Wb {
                 }
             }
             queue.control.held();
-
-            let first = queue.first().is_some_and(|first| ptr::eq(first, this));
-
             drop(queue);
-            // SAFETY: No locks are held.
-            unsafe { bindings::io_schedule_timeout(LOOK as c_long) };
 
-            found = look();
-            advice = found.filter(|_| first).map_or(Advice::Wait, |found| {
-                patience.found(found.all, jiffies(), TENTH)
-            });
-            if advice == Advice::Kick {
-                // SAFETY: The file is open.
-                unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
-            }
+            let ticks = if first && !looks { 1 } else { LOOK };
+
+            // SAFETY: No locks are held.
+            unsafe { bindings::io_schedule_timeout(ticks as c_long) };
             queue = self.queue.lock();
         }
         // SAFETY: As above.
@@ -491,13 +529,28 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
     // SAFETY: As promised by the caller.
     let current = unsafe { Current::of(mapping) };
 
-    current.get().is_some_and(|wb| {
-        let bound = wb.bound();
+    let Some(wb) = current.get() else {
+        return false;
+    };
+    let bound = wb.bound();
 
-        wb.waiting.load(Relaxed) > 0
-            || !current.footprint(false).fits(pages, bound)
-                && !current.footprint(true).fits(pages, bound)
-    })
+    if wb.waiting.load(Relaxed) > 0 {
+        return true;
+    }
+    if current.footprint(false).fits(pages, bound) {
+        return false;
+    }
+
+    let footprint = current.footprint(true);
+    let must = !footprint.fits(pages, bound);
+
+    // Nobody waits who would see to it that this ends.
+    if must && footprint.writeback == 0 {
+        arc(wb).hurry();
+        // SAFETY: As promised by the caller.
+        unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
+    }
+    must
 }
 
 /// Follows a write after which the writer wants to write `pages` more: has a worker write what has
@@ -518,10 +571,15 @@ pub(super) unsafe fn pace(
     let Some(wb) = current.get() else {
         return 0;
     };
-    let footprint = current.footprint(wb.is_small());
     let target = wb.bound();
+    let mut footprint = current.footprint(false);
 
+    // To add up all CPUs' takes long, and is of use only near the bound.
+    if wb.is_small() && !footprint.with(error()).has_room(pages, target) {
+        footprint = current.footprint(true);
+    }
     if footprint.is_gathered(target) {
+        wb.gathered.store(true, Relaxed);
         arc(wb).hurry();
     }
     if nowait || wb.waiting.load(Relaxed) == 0 && footprint.has_room(pages, target) {
