@@ -120,13 +120,10 @@ __rust_helper bool rust_helper_dontcache_pin(struct address_space *mapping)
 
 	if (!super_trylock_shared(sb))
 		return false;
-	/* The inode of a partition does not keep its disk, nor that its driver */
-	if (bdev && try_module_get(bdev->bd_disk->fops->owner)) {
-		if (kobject_get_unless_zero(&bdev->bd_device.kobj)) {
-			ihold(mapping->host);
-			return true;
-		}
-		module_put(bdev->bd_disk->fops->owner);
+	/* The inode of a partition does not keep its disk, the device does both */
+	if (bdev && kobject_get_unless_zero(&bdev->bd_device.kobj)) {
+		ihold(mapping->host);
+		return true;
 	}
 	/* The last iput() would wait for the thaw, and that for s_umount */
 	if (!bdev && sb->s_writers.frozen != SB_FREEZE_COMPLETE && igrab(mapping->host))
@@ -139,12 +136,10 @@ __rust_helper void rust_helper_dontcache_unpin(struct address_space *mapping)
 {
 	struct super_block *sb = mapping->host->i_sb;
 	struct block_device *bdev = sb_is_blkdev_sb(sb) ? I_BDEV(mapping->host) : NULL;
-	struct module *owner = bdev ? bdev->bd_disk->fops->owner : NULL;
 
 	iput(mapping->host);
 	if (bdev)
 		put_device(&bdev->bd_device);
-	module_put(owner);
 	up_read(&sb->s_umount);
 }
 #endif
