@@ -427,6 +427,8 @@ static int nth(char **arg)
 		return fail("I/O");
 	if (pread(fail_nth, left, sizeof(left) - 1, 0) <= 0 || write(fail_nth, "0", 1) < 0)
 		return fail("fail-nth");
+	/* That may have failed too, and an error is told once */
+	fsync(fd);
 	if (pwritev2(fd, &iov, 1, 0, flags) != (ssize_t)len || fsync(fd) ||
 	    pread(fd, iov.iov_base, len, 0) != (ssize_t)len || memcmp(iov.iov_base, want, len))
 		return fail("another write");

@@ -381,6 +381,11 @@ impl Dirty {
         })
     }
 
+    /// Of the two lists of its home, whether it is the other that it is on. With the lock of the lists held.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.frozen.load(Relaxed)
+    }
+
     /// With the lock of the lists held.
     pub(super) fn is_forgotten(&self) -> bool {
         self.mapping.load(Relaxed).is_null()

@@ -33,7 +33,7 @@ impl Footprint {
     }
 
     /// Without `pages` of what is dirty.
-    fn without(self, pages: usize) -> Footprint {
+    pub fn without(self, pages: usize) -> Footprint {
         Footprint {
             all: self.all - pages.min(self.dirty()),
             ..self
@@ -84,9 +84,17 @@ impl Turns {
         }
     }
 
-    /// All go on, since there is as much as long ago.
+    /// All go on, since there is as much as long ago. If none of it is under writeback, what is dirty
+    /// is not waited for any more; else the device may be slow.
     pub fn despaired(&mut self, footprint: Footprint) {
-        self.stuck = footprint.dirty();
+        if footprint.writeback == 0 {
+            self.stuck = footprint.dirty();
+        }
+    }
+
+    /// What is dirty and is not waited for.
+    pub fn stuck(&self) -> usize {
+        self.stuck
     }
 
     /// Whether there is room for the `pages` of the next, beside what others were promised.
@@ -143,39 +151,40 @@ pub enum Advice {
     GrantAll,
 }
 
-/// How long one of those that wait does so, and how long it sees no progress as the first of them.
+/// How long one of those that wait is the first of them, and how long it sees no progress then.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    came: usize,
     tenth: usize,
+    first: Option<usize>,
     least: usize,
     since: usize,
     asked: usize,
 }
 
 impl Patience {
-    /// That of who comes `now`. `tenth` is a tenth of a second, in jiffies.
-    pub fn new(now: usize, tenth: usize) -> Self {
+    /// That of who has not been the first. `tenth` is a tenth of a second, in jiffies.
+    pub fn new(tenth: usize) -> Self {
         Self {
-            came: now,
             tenth,
+            first: None,
             least: usize::MAX,
-            since: now,
-            asked: now,
+            since: 0,
+            asked: 0,
         }
-    }
-
-    /// Whether it waits no longer, whatever it sees: what others have left dirty, lazily or under
-    /// another policy, may take minutes, and a freeze of the file system waits for who waits.
-    pub fn is_over(&self, now: usize) -> bool {
-        now.wrapping_sub(self.came) >= self.tenth.saturating_mul(50)
     }
 
     /// It is the first, and found so many pages.
     ///
     /// Less than ever since it was the first is progress. Less than the last time is not: who does not
-    /// wait for a turn makes it more again, for ever.
+    /// wait for a turn makes it more again, for ever. With progress it ends after 5 seconds too: what
+    /// others have left dirty, lazily or under another policy, may take minutes, and a freeze of the file
+    /// system waits for who waits. What those have written who take turns is gone before.
     pub fn found(&mut self, all: usize, now: usize) -> Advice {
+        let first = *self.first.get_or_insert(now);
+
+        if now.wrapping_sub(first) >= self.tenth.saturating_mul(50) {
+            return Advice::GrantAll;
+        }
         if all < self.least {
             *self = Self {
                 least: all,
@@ -288,7 +297,11 @@ mod tests {
 
         turns.saw(of(400, 100), 0, 30);
         assert!(!turns.admits(of(400, 100), 1, 100));
-        turns.despaired(of(400, 100));
+        // Not while the device has something of it.
+        turns.despaired(of(400, 1));
+        assert_eq!(turns.stuck(), 0);
+        turns.despaired(of(300, 0));
+        assert_eq!(turns.stuck(), 300);
         assert!(!turns.admits(of(400, 100), 1, 100));
         assert!(turns.admits(of(350, 50), 50, 100));
         // Some of it could be.
@@ -315,7 +328,7 @@ mod tests {
 
     #[test]
     fn first_asks_for_help_and_then_lets_all_go() {
-        let mut patience = Patience::new(MAX - 100, 10);
+        let mut patience = Patience::new(10);
 
         assert_eq!(patience.found(100, MAX - 4), Wait);
         assert_eq!(patience.found(100, 4), Wait);
@@ -328,7 +341,7 @@ mod tests {
 
     #[test]
     fn less_than_ever_is_progress() {
-        let mut patience = Patience::new(0, 10);
+        let mut patience = Patience::new(10);
 
         assert_eq!(patience.found(100, 0), Wait);
         // More than that, and less again, is none.
@@ -342,10 +355,15 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_longer_than_five_seconds() {
-        let patience = Patience::new(MAX - 99, 10);
+    fn first_waits_five_seconds_whatever_progress_there_is() {
+        let mut patience = Patience::new(10);
 
-        assert!(!patience.is_over(399));
-        assert!(patience.is_over(400));
+        for nr in 0..50 {
+            let now = (MAX - 4).wrapping_add(10 * nr);
+
+            assert_eq!(patience.found(1000 - nr, now), Wait);
+        }
+        assert_eq!(patience.found(900, 494), Wait);
+        assert_eq!(patience.found(800, 495), GrantAll);
     }
 }

@@ -123,6 +123,8 @@ pub struct Wb {
     pub(super) report: Report,
     /// How many writers wait.
     waiting: Atomic<usize>,
+    /// What is dirty and is not waited for, since nobody can write it.
+    stuck: Atomic<usize>,
     /// Whether the control counts what is written, though no writer waits.
     measures: Atomic<bool>,
     /// Whether so much gathers that the ends of streams do not wait for their rest.
@@ -257,6 +259,7 @@ impl Wb {
                 waiting: Atomic::new(0),
                 measures: Atomic::new(false),
                 gathered: Atomic::new(false),
+                stuck: Atomic::new(0),
                 mappings,
                 later <- new_delayed_work!("dontcache_later"),
                 seldom <- new_delayed_work!("dontcache_seldom"),
@@ -325,7 +328,7 @@ impl Wb {
 
     /// Writes what mappings have pending.
     fn write(self: &Arc<Self>, gather: usize) {
-        let tail = if self.gathered.xchg(false, Relaxed) {
+        let tail = if gather == 0 && self.gathered.xchg(false, Relaxed) {
             0
         } else {
             TAIL
@@ -390,7 +393,10 @@ impl Wb {
 
     /// What could not be written when that was tried is tried with the rest: somebody writes to it.
     pub(super) fn thaw(self: &Arc<Self>, lists: &mut Listed, dirty: &Dirty) {
-        // SAFETY: It is on no list of others.
+        if !dirty.is_frozen() {
+            return;
+        }
+        // SAFETY: As it is frozen, it is on that list or none.
         let Some(link) = (unsafe { self.mappings.remove(lists, true, dirty) }) else {
             return;
         };
@@ -421,6 +427,7 @@ impl Wb {
         let bound = self.bound();
 
         queue.turns.saw(footprint, jiffies(), PROMISED);
+        self.stuck.store(queue.turns.stuck(), Relaxed);
         while queue
             .first()
             .is_some_and(|waiter| queue.turns.admits(footprint, waiter.pages, bound))
@@ -429,9 +436,9 @@ impl Wb {
         }
     }
 
-    /// Waits until it is this task's turn to write `pages`, or it is killed.
+    /// Waits until it is this task's turn to write `pages`, and returns how many it may, or it is killed.
     #[cold]
-    fn wait(&self, mapping: *mut bindings::address_space, pages: usize) {
+    fn wait(&self, mapping: *mut bindings::address_space, pages: usize) -> usize {
         let pages = pages.min(self.bound() / 2).max(1);
         let mut waiter = Waiter::new(pages);
         let this = &raw mut waiter;
@@ -444,7 +451,7 @@ impl Wb {
 
             same.then(|| looks.then(|| current.footprint(true)))
         };
-        let mut patience = Patience::new(jiffies(), TENTH);
+        let mut patience = Patience::new(TENTH);
         let mut queue = self.queue.lock();
 
         // SAFETY: It is removed below, unless it is granted.
@@ -456,7 +463,7 @@ impl Wb {
             let first = queue.first().is_some_and(|first| ptr::eq(first, this));
             let looks = queue
                 .turns
-                .may_look(jiffies(), if first { 1 } else { LOOK });
+                .may_look(jiffies(), if first { 0 } else { LOOK });
 
             drop(queue);
 
@@ -473,12 +480,13 @@ impl Wb {
                 unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
             }
             queue = self.queue.lock();
-            if found.is_none() || patience.is_over(jiffies()) {
+            if found.is_none() {
                 break;
             }
             if let Some(footprint) = footprint {
                 if advice == Advice::GrantAll {
                     queue.turns.despaired(footprint);
+                    self.stuck.store(queue.turns.stuck(), Relaxed);
                     queue.grant_all();
                 } else if first && footprint.writeback == 0
                     || queue.turns.may_serve(jiffies(), LOOK)
@@ -495,22 +503,26 @@ impl Wb {
             }
             queue.control.held();
             drop(queue);
-
-            let ticks = if first && !looks { 1 } else { LOOK };
-
             // SAFETY: No locks are held.
-            unsafe { bindings::io_schedule_timeout(ticks as c_long) };
+            unsafe { bindings::io_schedule_timeout(LOOK as c_long) };
             queue = self.queue.lock();
         }
         // SAFETY: As above.
         unsafe { bindings::__set_current_state(bindings::TASK_RUNNING) };
         // SAFETY: It is this task's own.
-        if unsafe { (*this).is_granted() } {
+        let granted = unsafe { (*this).is_granted() };
+
+        if granted {
             queue.turns.took(pages);
         } else {
             queue.remove(this);
         }
         self.waiting.fetch_sub(1, Relaxed);
+        if granted {
+            pages
+        } else {
+            0
+        }
     }
 }
 
@@ -537,16 +549,20 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
     if wb.waiting.load(Relaxed) > 0 {
         return true;
     }
-    if current.footprint(false).fits(pages, bound) {
+    let stuck = wb.stuck.load(Relaxed);
+
+    if current.footprint(false).without(stuck).fits(pages, bound) {
         return false;
     }
 
-    let footprint = current.footprint(true);
+    let footprint = current.footprint(true).without(stuck);
     let must = !footprint.fits(pages, bound);
 
     // Nobody waits who would see to it that this ends.
     if must && footprint.writeback == 0 {
         arc(wb).hurry();
+        // The flusher's part finds the wb anew, with the lock that this may hold.
+        drop(current);
         // SAFETY: As promised by the caller.
         unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
     }
@@ -572,11 +588,12 @@ pub(super) unsafe fn pace(
         return 0;
     };
     let target = wb.bound();
-    let mut footprint = current.footprint(false);
+    let stuck = wb.stuck.load(Relaxed);
+    let mut footprint = current.footprint(false).without(stuck);
 
     // To add up all CPUs' takes long, and is of use only near the bound.
     if wb.is_small() && !footprint.with(error()).has_room(pages, target) {
-        footprint = current.footprint(true);
+        footprint = current.footprint(true).without(stuck);
     }
     if footprint.is_gathered(target) {
         wb.gathered.store(true, Relaxed);
@@ -589,14 +606,14 @@ pub(super) unsafe fn pace(
     let since = now();
 
     drop(current);
-    wb.wait(mapping, pages);
+    let granted = wb.wait(mapping, pages);
 
     let pause = now().since(since);
 
     wb.report.paused(pause);
     // SAFETY: As promised by the caller.
     unsafe { trace::dontcache_pause(mapping, footprint.all, footprint.writeback, target, pause.0) };
-    pages.min(target / 2)
+    granted
 }
 
 /// Notes that writeback begins. If the device has nothing else to do, what comes of it is to be told to
