@@ -183,6 +183,26 @@ overwritten() {
 	[ $written -ge $((len / 512)) ] && is $pages io cached "$1" 0 $len
 }
 
+# Who writes to one partition does not wait for what nobody can write to another of the disk, but
+# for the second after which that is known.
+beside_what_cannot_be_written() {
+	nullb nullb17 320 completion_nsec=4000000 hw_queue_depth=4 max_sectors=256 blocksize=4096
+	addpart /dev/nullb17 1 0 307200 && addpart /dev/nullb17 2 307200 307200 &&
+		mkdir -p /mnt/stuck && mkfs_on ext4 /dev/nullb17p1 && mount -t ext4 /dev/nullb17p1 /mnt/stuck &&
+		mkfs_on ext4 /dev/nullb17p2 && mount -t ext4 /dev/nullb17p2 /mnt/fs || return 1
+	set_policy lazy
+	is ok io put $DONTCACHE none /mnt/stuck/file 0 33554432 4096 && xfs_io -x -c shutdown /mnt/stuck || return 1
+	set_policy paced
+	sleep 1
+	stuck=$(awk '$1 == "nr_dirty" { print $2 }' /proc/vmstat)
+	start=$(now)
+	is ok io put $DONTCACHE none /mnt/fs/file 0 33554432 65536
+	stuck_status=$?
+	took=$(($(now) - start))
+	echo "# beside $stuck dirty pages it took $took hundredths of a second"
+	umount /mnt/fs /mnt/stuck && [ $stuck_status = 0 ] && [ "$stuck" -gt 3000 ] && [ $took -lt 1000 ]
+}
+
 # A writer that waits for a device which takes 1 s for each request can be killed.
 killed() {
 	nullb nullb16 64 completion_nsec=1000000000 hw_queue_depth=4 blocksize=4096
@@ -242,6 +262,7 @@ paced_tests() {
 	for wrong in 0 3001 x; do
 		check "paced: no time $wrong" set_wrong /proc/sys/vm/dontcache_ms "$wrong"
 	done
+	check "paced: beside what cannot be written" beside_what_cannot_be_written
 	check "paced: a writer that waits can be killed" killed
 	set_policy flush
 }
