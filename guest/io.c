@@ -406,7 +406,7 @@ static int put(char **arg)
 	return 0;
 }
 
-static int nth(char **arg)
+static int failing(char **arg)
 {
 	size_t len = strtoull(arg[3], NULL, 0);
 	int flags = strtol(arg[1], NULL, 0), fail_nth = open("/proc/thread-self/fail-nth", O_RDWR);
@@ -967,7 +967,7 @@ int main(int argc, char **argv)
 	if (argc == 8 && !strcmp(argv[1], "put"))
 		return put(argv + 2);
 	if (argc == 6 && !strcmp(argv[1], "nth"))
-		return nth(argv + 2);
+		return failing(argv + 2);
 	if (argc == 6 && !strcmp(argv[1], "gone"))
 		return gone(argv + 2);
 	if (argc == 4 && !strcmp(argv[1], "flags"))
