@@ -39,7 +39,7 @@ boot() {
 	[ $status = 0 ] || rc=$status
 }
 
-need_tools mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs chattr=e2fsprogs setpriv=util-linux
+need_tools mkfs.xfs=xfsprogs xfs_io=xfsprogs mkfs.ext4=e2fsprogs chattr=e2fsprogs setpriv=util-linux
 fio=$("$ROOT/setup/fio.sh")
 quirks=()
 folios_a_lock=16
