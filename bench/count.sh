@@ -116,7 +116,7 @@ window bdev "$uncached" /dev/nullb1 4096 4096 2 1000003 end
 batch 0 -buffered
 stream 0 -buffered
 if [ -e "$policy" ]; then
-	for name in lazy flush; do
+	for name in lazy flush paced; do
 		echo "$name" > "$policy"
 		single "$uncached" "-$name"
 		batch "$uncached" "-$name"

@@ -18,7 +18,7 @@ WINDOWS = (
 # In a kernel that has policies; the others are under "kick", which is upstream's. On ext4
 # upstream drops nothing, so there is nothing to compare with.
 POLICY_WINDOWS = tuple(
-    f"{window}-{policy}" for policy in ("lazy", "flush") for window in WINDOWS[:4]
+    f"{window}-{policy}" for policy in ("lazy", "flush", "paced") for window in WINDOWS[:4]
 ) + ("ext4",)
 # Closed loops, whose processes go on when their write is done: with 1 to 32 of them on a device
 # of 0.1 ms, beside a faster device, fdatasync() beside a stream, and in a cgroup of 12 MiB.

@@ -23,7 +23,7 @@ from vmlinux import Failure
 from windows import per
 
 WINDOWS = ("single", "batch", "bdev", "stream", "stream128", *LOOPS)
-POLICIES = ("lazy", "flush")
+POLICIES = ("lazy", "flush", "paced")
 
 
 def waited(window, key):
