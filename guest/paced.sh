@@ -191,15 +191,18 @@ beside_what_cannot_be_written() {
 		mkdir -p /mnt/stuck && mkfs_on ext4 /dev/nullb17p1 && mount -t ext4 /dev/nullb17p1 /mnt/stuck &&
 		mkfs_on ext4 /dev/nullb17p2 && mount -t ext4 /dev/nullb17p2 /mnt/fs || return 1
 	set_policy lazy
-	is ok io put $DONTCACHE none /mnt/stuck/file 0 33554432 4096 && xfs_io -x -c shutdown /mnt/stuck || return 1
+	is ok io put $DONTCACHE none /mnt/stuck/file 0 33554432 4096 && xfs_io -x -c shutdown /mnt/stuck
+	stuck_status=$?
 	set_policy paced
 	sleep 1
 	stuck=$(awk '$1 == "nr_dirty" { print $2 }' /proc/vmstat)
 	start=$(now)
-	is ok io put $DONTCACHE none /mnt/fs/file 0 33554432 65536
+	[ $stuck_status = 0 ] && is ok io put $DONTCACHE none /mnt/fs/file 0 33554432 65536
 	stuck_status=$?
 	took=$(($(now) - start))
 	echo "# beside $stuck dirty pages it took $took hundredths of a second"
+	[ $stuck_status = 0 ] && is ok io read sync 0 /mnt/fs/file 0 33554432 65536
+	stuck_status=$?
 	umount /mnt/fs /mnt/stuck && [ $stuck_status = 0 ] && [ "$stuck" -gt 3000 ] && [ $took -lt 1000 ]
 }
 

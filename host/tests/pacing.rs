@@ -335,7 +335,7 @@ impl World {
     fn grant(&mut self) {
         let footprint = self.all();
 
-        self.turns.saw(footprint, self.now / JIFFY, 30);
+        self.turns.looks(self.now / JIFFY, 30);
         while let Some(&(writer, pages)) = self.waiting.front() {
             if !self.turns.admits(footprint, pages, self.target()) {
                 break;

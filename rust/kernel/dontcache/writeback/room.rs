@@ -70,26 +70,29 @@ pub struct Turns {
     promised: usize,
     looked: usize,
     served: usize,
-    /// What was dirty when nothing had become less for long: nobody can write it.
+    /// What was dirty all the time when nothing became less for long, and when that was: nobody can
+    /// write it.
     stuck: usize,
+    despaired: usize,
 }
 
 impl Turns {
-    /// There is that much. Who has not run for `ticks` jiffies since it might has something else to do,
-    /// or no CPU: others do not wait for that.
-    pub fn saw(&mut self, footprint: Footprint, now: usize, ticks: usize) {
-        self.stuck = self.stuck.min(footprint.dirty());
+    /// Somebody looks. Who has not run for `ticks` jiffies since it might has something else to do, or no
+    /// CPU: others do not wait for that. And what could not be written is to show again, after a
+    /// few hundred times that, that it cannot: it may be others' since.
+    pub fn looks(&mut self, now: usize, ticks: usize) {
         if now.wrapping_sub(self.promised) >= ticks {
             self.owed = 0;
         }
+        if now.wrapping_sub(self.despaired) >= ticks.saturating_mul(300) {
+            self.stuck = 0;
+        }
     }
 
-    /// All go on, since there is as much as long ago. If none of it is under writeback, what is dirty
-    /// is not waited for any more; else the device may be slow.
-    pub fn despaired(&mut self, footprint: Footprint) {
-        if footprint.writeback == 0 {
-            self.stuck = footprint.dirty();
-        }
+    /// There is as much as long ago, and `dirty` of it was so all the time.
+    pub fn despaired(&mut self, dirty: usize, now: usize) {
+        self.stuck = dirty;
+        self.despaired = now;
     }
 
     /// What is dirty and is not waited for.
@@ -146,9 +149,10 @@ pub enum Advice {
     /// Ask the flusher: what is dirty and on no list is known to it. Its write failed, or it was dirtied
     /// under writeback, or by another policy.
     Kick,
-    /// Let all go on. What they wait for cannot be written, or others write who do not wait for their
-    /// turn. The memory of all has a bound of its own.
-    GrantAll,
+    /// Let some go on: the device does something, but not for them.
+    GrantSome,
+    /// What they wait for cannot be written, or others write who do not wait for their turn.
+    Despair,
 }
 
 /// How long one of those that wait is the first of them, and how long it sees no progress then.
@@ -157,6 +161,7 @@ pub struct Patience {
     tenth: usize,
     first: Option<usize>,
     least: usize,
+    dirty: usize,
     since: usize,
     asked: usize,
 }
@@ -168,26 +173,33 @@ impl Patience {
             tenth,
             first: None,
             least: usize::MAX,
+            dirty: usize::MAX,
             since: 0,
             asked: 0,
         }
     }
 
-    /// It is the first, and found so many pages.
+    /// What was dirty all the time.
+    pub fn dirty(&self) -> usize {
+        self.dirty
+    }
+
+    /// It is the first, and found that.
     ///
     /// Less than ever since it was the first is progress. Less than the last time is not: who does not
     /// wait for a turn makes it more again, for ever. With progress it ends after 5 seconds too: what
     /// others have left dirty, lazily or under another policy, may take minutes, and a freeze of the file
     /// system waits for who waits. What those have written who take turns is gone before.
-    pub fn found(&mut self, all: usize, now: usize) -> Advice {
+    pub fn found(&mut self, footprint: Footprint, now: usize) -> Advice {
         let first = *self.first.get_or_insert(now);
 
+        self.dirty = self.dirty.min(footprint.dirty());
         if now.wrapping_sub(first) >= self.tenth.saturating_mul(50) {
-            return Advice::GrantAll;
+            return Advice::GrantSome;
         }
-        if all < self.least {
+        if footprint.all < self.least {
             *self = Self {
-                least: all,
+                least: footprint.all,
                 since: now,
                 asked: now,
                 ..*self
@@ -195,7 +207,7 @@ impl Patience {
             return Advice::Wait;
         }
         if now.wrapping_sub(self.since) >= self.tenth.saturating_mul(10) {
-            return Advice::GrantAll;
+            return Advice::Despair;
         }
         if now.wrapping_sub(self.asked) >= self.tenth {
             self.asked = now;
@@ -285,30 +297,25 @@ mod tests {
 
         turns.granted(50, MAX - 9);
         turns.granted(50, MAX - 4);
-        turns.saw(of(0, 0), 24, 30);
+        turns.looks(24, 30);
         assert!(!turns.admits(of(0, 0), 1, 100));
-        turns.saw(of(0, 0), 25, 30);
+        turns.looks(25, 30);
         assert!(turns.admits(of(0, 0), 50, 100));
     }
 
     #[test]
-    fn nobody_waits_for_what_cannot_be_written() {
+    fn nobody_waits_for_what_cannot_be_written_for_a_while() {
         let mut turns = Turns::default();
 
-        turns.saw(of(400, 100), 0, 30);
         assert!(!turns.admits(of(400, 100), 1, 100));
-        // Not while the device has something of it.
-        turns.despaired(of(400, 1));
-        assert_eq!(turns.stuck(), 0);
-        turns.despaired(of(300, 0));
+        turns.despaired(300, MAX - 4);
         assert_eq!(turns.stuck(), 300);
         assert!(!turns.admits(of(400, 100), 1, 100));
         assert!(turns.admits(of(350, 50), 50, 100));
-        // Some of it could be.
-        turns.saw(of(200, 50), 0, 30);
-        assert!(turns.admits(of(200, 50), 50, 100));
-        assert!(!turns.admits(of(350, 50), 50, 100));
-        turns.saw(of(300, 50), 0, 30);
+        assert!(turns.admits(of(50, 50), 50, 100));
+        turns.looks(8994, 30);
+        assert_eq!(turns.stuck(), 300);
+        turns.looks(8995, 30);
         assert!(!turns.admits(of(350, 50), 50, 100));
     }
 
@@ -330,28 +337,28 @@ mod tests {
     fn first_asks_for_help_and_then_lets_all_go() {
         let mut patience = Patience::new(10);
 
-        assert_eq!(patience.found(100, MAX - 4), Wait);
-        assert_eq!(patience.found(100, 4), Wait);
-        assert_eq!(patience.found(200, 5), Kick);
-        assert_eq!(patience.found(100, 14), Wait);
-        assert_eq!(patience.found(100, 94), Kick);
-        assert_eq!(patience.found(100, 95), GrantAll);
-        assert_eq!(patience.found(100, 96), GrantAll);
+        assert_eq!(patience.found(of(100, 0), MAX - 4), Wait);
+        assert_eq!(patience.found(of(100, 0), 4), Wait);
+        assert_eq!(patience.found(of(200, 0), 5), Kick);
+        assert_eq!(patience.found(of(100, 0), 14), Wait);
+        assert_eq!(patience.found(of(100, 0), 94), Kick);
+        assert_eq!(patience.found(of(100, 0), 95), Despair);
+        assert_eq!(patience.found(of(100, 0), 96), Despair);
     }
 
     #[test]
     fn less_than_ever_is_progress() {
         let mut patience = Patience::new(10);
 
-        assert_eq!(patience.found(100, 0), Wait);
+        assert_eq!(patience.found(of(100, 0), 0), Wait);
         // More than that, and less again, is none.
-        assert_eq!(patience.found(300, 9), Wait);
-        assert_eq!(patience.found(200, 10), Kick);
-        assert_eq!(patience.found(99, 99), Wait);
-        assert_eq!(patience.found(99, 108), Wait);
-        assert_eq!(patience.found(99, 109), Kick);
-        assert_eq!(patience.found(99, 198), Kick);
-        assert_eq!(patience.found(99, 199), GrantAll);
+        assert_eq!(patience.found(of(300, 0), 9), Wait);
+        assert_eq!(patience.found(of(200, 0), 10), Kick);
+        assert_eq!(patience.found(of(99, 0), 99), Wait);
+        assert_eq!(patience.found(of(99, 0), 108), Wait);
+        assert_eq!(patience.found(of(99, 0), 109), Kick);
+        assert_eq!(patience.found(of(99, 0), 198), Kick);
+        assert_eq!(patience.found(of(99, 0), 199), Despair);
     }
 
     #[test]
@@ -361,9 +368,10 @@ mod tests {
         for nr in 0..50 {
             let now = (MAX - 4).wrapping_add(10 * nr);
 
-            assert_eq!(patience.found(1000 - nr, now), Wait);
+            assert_eq!(patience.found(of(1000 - nr, 0), now), Wait);
         }
-        assert_eq!(patience.found(900, 494), Wait);
-        assert_eq!(patience.found(800, 495), GrantAll);
+        assert_eq!(patience.found(of(900, 200), 494), Wait);
+        assert_eq!(patience.found(of(800, 0), 495), GrantSome);
+        assert_eq!(patience.dirty(), 700);
     }
 }

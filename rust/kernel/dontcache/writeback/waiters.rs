@@ -69,6 +69,24 @@ impl Waiters {
         }
     }
 
+    /// Lets the first go on, and the next, up to `most` pages in all.
+    pub(super) fn grant_some(&mut self, most: usize) {
+        let mut pages = 0_usize;
+
+        while pages == 0
+            || self
+                .first()
+                .is_some_and(|next| pages.saturating_add(next.pages) <= most)
+        {
+            let Some(next) = self.first() else {
+                break;
+            };
+
+            pages = pages.saturating_add(next.pages);
+            self.grant_first();
+        }
+    }
+
     /// Lets all go on.
     pub(super) fn grant_all(&mut self) {
         while !self.first.is_null() {
@@ -186,6 +204,9 @@ mod tests {
             left.rotate_left(1);
             assert_eq!(chain(&waiters), [left[0], left[1], 0, 0]);
             assert!(!late.is_granted());
+            // One in any case.
+            waiters.grant_some(left[0] + left[1] - 1);
+            assert_eq!(chain(&waiters), [left[1], 0, 0, 0]);
             waiters.grant_all();
             assert_eq!(chain(&waiters), [0; 4]);
             assert!(late.is_granted());

@@ -426,7 +426,7 @@ impl Wb {
     fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
         let bound = self.bound();
 
-        queue.turns.saw(footprint, jiffies(), PROMISED);
+        queue.turns.looks(jiffies(), PROMISED);
         self.stuck.store(queue.turns.stuck(), Relaxed);
         while queue
             .first()
@@ -472,7 +472,7 @@ impl Wb {
             let advice = footprint
                 .filter(|_| first)
                 .map_or(Advice::Wait, |footprint| {
-                    patience.found(footprint.all, jiffies())
+                    patience.found(footprint, jiffies())
                 });
 
             if advice == Advice::Kick {
@@ -484,10 +484,14 @@ impl Wb {
                 break;
             }
             if let Some(footprint) = footprint {
-                if advice == Advice::GrantAll {
-                    queue.turns.despaired(footprint);
+                if advice == Advice::Despair {
+                    queue.turns.despaired(patience.dirty(), jiffies());
                     self.stuck.store(queue.turns.stuck(), Relaxed);
+                }
+                if advice == Advice::Despair && footprint.writeback == 0 {
                     queue.grant_all();
+                } else if matches!(advice, Advice::Despair | Advice::GrantSome) {
+                    queue.grant_some(self.bound() / 2);
                 } else if first && footprint.writeback == 0
                     || queue.turns.may_serve(jiffies(), LOOK)
                 {
