@@ -122,9 +122,19 @@ now() {
 # sync(2) waits for what was dirty when it was called, and not for what a stream adds to it: one of
 # three does, since where all is emulated it may have to wait for a CPU.
 sync_is_first() {
-	put $DONTCACHE "$1" 0 201326592 1048576 > put.log &
+	(
+		put $DONTCACHE "$1" 0 201326592 1048576 > put.log
+		sync_status=$?
+		now > end.log
+		exit $sync_status
+	) &
 	stream=$!
-	sleep 0.4
+	before=$(sectors_written nullb15)
+	tries=0
+	while [ "$(sectors_written nullb15)" -lt $((before + 8192)) ] && [ $tries -lt 300 ]; do
+		sleep 0.01
+		tries=$((tries + 1))
+	done
 	syncs=
 	for try in 1 2 3; do
 		start=$(now)
@@ -132,7 +142,7 @@ sync_is_first() {
 		syncs="$syncs $(($(now) - start)):$(now)"
 	done
 	wait $stream || return 1
-	end=$(now)
+	end=$(cat end.log)
 	sync_status=1
 	for try in $syncs; do
 		took=${try%:*}

@@ -155,11 +155,11 @@ pub enum Advice {
     Despair,
 }
 
-/// How long one of those that wait is the first of them, and how long it sees no progress then.
+/// How long one of those that wait does so, and how long it sees no progress as the first of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     tenth: usize,
-    first: Option<usize>,
+    came: usize,
     least: usize,
     dirty: usize,
     since: usize,
@@ -167,11 +167,11 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// That of who has not been the first. `tenth` is a tenth of a second, in jiffies.
-    pub fn new(tenth: usize) -> Self {
+    /// That of who comes `now`. `tenth` is a tenth of a second, in jiffies.
+    pub fn new(now: usize, tenth: usize) -> Self {
         Self {
             tenth,
-            first: None,
+            came: now,
             least: usize::MAX,
             dirty: usize::MAX,
             since: 0,
@@ -191,10 +191,8 @@ impl Patience {
     /// others have left dirty, lazily or under another policy, may take minutes, and a freeze of the file
     /// system waits for who waits. What those have written who take turns is gone before.
     pub fn found(&mut self, footprint: Footprint, now: usize) -> Advice {
-        let first = *self.first.get_or_insert(now);
-
         self.dirty = self.dirty.min(footprint.dirty());
-        if now.wrapping_sub(first) >= self.tenth.saturating_mul(50) {
+        if now.wrapping_sub(self.came) >= self.tenth.saturating_mul(50) {
             return Advice::GrantSome;
         }
         if footprint.all < self.least {
@@ -335,7 +333,7 @@ mod tests {
 
     #[test]
     fn first_asks_for_help_and_then_lets_all_go() {
-        let mut patience = Patience::new(10);
+        let mut patience = Patience::new(MAX - 9, 10);
 
         assert_eq!(patience.found(of(100, 0), MAX - 4), Wait);
         assert_eq!(patience.found(of(100, 0), 4), Wait);
@@ -348,7 +346,7 @@ mod tests {
 
     #[test]
     fn less_than_ever_is_progress() {
-        let mut patience = Patience::new(10);
+        let mut patience = Patience::new(0, 10);
 
         assert_eq!(patience.found(of(100, 0), 0), Wait);
         // More than that, and less again, is none.
@@ -362,8 +360,8 @@ mod tests {
     }
 
     #[test]
-    fn first_waits_five_seconds_whatever_progress_there_is() {
-        let mut patience = Patience::new(10);
+    fn first_has_waited_for_five_seconds_at_most_whatever_progress_there_is() {
+        let mut patience = Patience::new(MAX - 4, 10);
 
         for nr in 0..50 {
             let now = (MAX - 4).wrapping_add(10 * nr);

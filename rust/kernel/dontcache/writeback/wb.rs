@@ -451,7 +451,7 @@ impl Wb {
 
             same.then(|| looks.then(|| current.footprint(true)))
         };
-        let mut patience = Patience::new(TENTH);
+        let mut patience = Patience::new(jiffies(), TENTH);
         let mut queue = self.queue.lock();
 
         // SAFETY: It is removed below, unless it is granted.
@@ -483,15 +483,18 @@ impl Wb {
             if found.is_none() {
                 break;
             }
-            if let Some(footprint) = footprint {
+            // SAFETY: It is this task's own. Others may have let it go on since, and know more.
+            if let Some(footprint) = footprint.filter(|_| !unsafe { (*this).is_granted() }) {
                 if advice == Advice::Despair {
                     queue.turns.despaired(patience.dirty(), jiffies());
                     self.stuck.store(queue.turns.stuck(), Relaxed);
                 }
-                if advice == Advice::Despair && footprint.writeback == 0 {
-                    queue.grant_all();
-                } else if matches!(advice, Advice::Despair | Advice::GrantSome) {
-                    queue.grant_some(self.bound() / 2);
+                if matches!(advice, Advice::Despair | Advice::GrantSome) {
+                    if footprint.writeback == 0 {
+                        queue.grant_all();
+                    } else {
+                        queue.grant_some(self.bound() / 2);
+                    }
                 } else if first && footprint.writeback == 0
                     || queue.turns.may_serve(jiffies(), LOOK)
                 {
