@@ -41,21 +41,6 @@ arrive_after() {
 	echo $(($(at_device "$arrive_at") - arrive_before))
 }
 
-# Nothing is written but by what is tested. What was on its way until now gets there.
-quiet() {
-	echo 0 > /proc/sys/vm/dirty_writeback_centisecs
-	[ ! -e /proc/sys/fs/xfs/xfssyncd_centisecs ] || echo 720000 > /proc/sys/fs/xfs/xfssyncd_centisecs
-	echo 268435456 > /proc/sys/vm/dirty_background_bytes
-	echo 536870912 > /proc/sys/vm/dirty_bytes
-}
-
-loud() {
-	echo 500 > /proc/sys/vm/dirty_writeback_centisecs
-	[ ! -e /proc/sys/fs/xfs/xfssyncd_centisecs ] || echo 3000 > /proc/sys/fs/xfs/xfssyncd_centisecs
-	echo 10 > /proc/sys/vm/dirty_background_ratio
-	echo 20 > /proc/sys/vm/dirty_ratio
-}
-
 # Nothing is dirty, or cached. Inodes stay: who reclaims them makes XFS write them, in its own time.
 clean() {
 	sync

@@ -210,6 +210,7 @@ beside_what_cannot_be_written() {
 	addpart /dev/nullb17 1 0 307200 && addpart /dev/nullb17 2 307200 307200 &&
 		mkdir -p /mnt/stuck && mkfs_on ext4 /dev/nullb17p1 && mount -t ext4 /dev/nullb17p1 /mnt/stuck &&
 		mkfs_on ext4 /dev/nullb17p2 && mount -t ext4 /dev/nullb17p2 /mnt/fs || return 1
+	quiet
 	set_policy lazy
 	is ok io put $DONTCACHE none /mnt/stuck/file 0 33554432 4096 && xfs_io -x -c shutdown /mnt/stuck
 	stuck_status=$?
@@ -223,6 +224,7 @@ beside_what_cannot_be_written() {
 	echo "# beside $stuck dirty pages it took $took hundredths of a second"
 	[ $stuck_status = 0 ] && is ok io read sync 0 /mnt/fs/file 0 33554432 65536
 	stuck_status=$?
+	loud
 	umount /mnt/fs /mnt/stuck && [ $stuck_status = 0 ] && [ "$stuck" -gt 3000 ] && [ $took -lt 1000 ]
 }
 
