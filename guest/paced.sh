@@ -203,6 +203,14 @@ overwritten() {
 	[ $written -ge $((len / 512)) ] && is $pages io cached "$1" 0 $len
 }
 
+# A direct write leaves nothing in the page cache that anybody could follow. That of a block device
+# comes by where others are followed.
+left_alone() {
+	trace_while is ok io put $DONTCACHE direct "$1" 0 $len 65536 && is 0 traced_lines dontcache_decide &&
+		trace_while is ok io put $DONTCACHE none "$1" 0 $len 65536 &&
+		is $((len / 65536)) traced_lines dontcache_decide
+}
+
 # Who writes to one partition does not wait for what nobody can write to another of the disk, but
 # for the second after which that is known.
 beside_what_cannot_be_written() {
@@ -278,6 +286,7 @@ paced_tests() {
 		check "paced: $fs, and loses nothing" is ok io read sync 0 /mnt/fs/last 0 $len 65536
 		umount /mnt/fs
 	done
+	check "paced: block, a direct write is left alone" left_alone /dev/nullb15
 	for wrong in pace "paced " default1 ""; do
 		check "paced: no policy '$wrong'" set_wrong /sys/block/nullb15/bdi/dontcache_policy "$wrong"
 	done

@@ -331,32 +331,30 @@ mod tests {
         assert!(turns.may_look(17, 10));
     }
 
-    #[test]
-    fn first_asks_for_help_and_then_lets_all_go() {
-        let mut patience = Patience::new(MAX - 9, 10);
+    /// The first finds so many pages so many jiffies after it came, and is advised that.
+    fn advised(found: &[(usize, usize, Advice)]) {
+        const START: usize = MAX - 4;
+        let mut patience = Patience::new(START, 10);
 
-        assert_eq!(patience.found(of(100, 0), MAX - 4), Wait);
-        assert_eq!(patience.found(of(100, 0), 4), Wait);
-        assert_eq!(patience.found(of(200, 0), 5), Kick);
-        assert_eq!(patience.found(of(100, 0), 14), Wait);
-        assert_eq!(patience.found(of(100, 0), 94), Kick);
-        assert_eq!(patience.found(of(100, 0), 95), Despair);
-        assert_eq!(patience.found(of(100, 0), 96), Despair);
+        for &(all, after, advice) in found {
+            let now = START.wrapping_add(after);
+
+            assert_eq!(patience.found(of(all, 0), now), advice);
+        }
     }
 
     #[test]
-    fn less_than_ever_is_progress() {
-        let mut patience = Patience::new(0, 10);
-
-        assert_eq!(patience.found(of(100, 0), 0), Wait);
-        // More than that, and less again, is none.
-        assert_eq!(patience.found(of(300, 0), 9), Wait);
-        assert_eq!(patience.found(of(200, 0), 10), Kick);
-        assert_eq!(patience.found(of(99, 0), 99), Wait);
-        assert_eq!(patience.found(of(99, 0), 108), Wait);
-        assert_eq!(patience.found(of(99, 0), 109), Kick);
-        assert_eq!(patience.found(of(99, 0), 198), Kick);
-        assert_eq!(patience.found(of(99, 0), 199), Despair);
+    #[rustfmt::skip]
+    fn first_asks_for_help_and_then_despairs() {
+        advised(&[
+            (100, 5, Wait), (100, 14, Wait), (200, 15, Kick), (100, 24, Wait),
+            (100, 104, Kick), (100, 105, Despair), (100, 106, Despair),
+        ]);
+        // Less than ever is progress. More than that, and less again, is none.
+        advised(&[
+            (100, 0, Wait), (300, 9, Wait), (200, 10, Kick), (99, 99, Wait), (99, 108, Wait),
+            (99, 109, Kick), (99, 198, Kick), (99, 199, Despair),
+        ]);
     }
 
     #[test]
