@@ -192,7 +192,8 @@ pub unsafe extern "C" fn dontcache_wb_show(
 ///
 /// # Safety
 ///
-/// Only called by `folio_end_dropbehind()` and `filemap_end_dropbehind_read()`, with a folio to which the caller has a reference.
+/// Only called by `folio_end_dropbehind()` and `filemap_end_dropbehind_read()`, with a folio to
+/// which the caller has a reference.
 #[export]
 pub unsafe extern "C" fn dontcache_end_writeback(folio: *mut bindings::folio, again: bool) {
     // SAFETY: As promised by the caller.

@@ -77,7 +77,7 @@ module! {
         },
         order: bool {
             default: false,
-            description: "Fail if bios of one CPU, context and device end in another order (default false, only counted)",
+            description: "Fail if bios of a CPU, context and device change order (default false)",
         },
         stall: u32 {
             default: 30,
@@ -139,7 +139,8 @@ impl Drop for BioTorture {
         // Joins all threads: after that only callbacks and interrupts are left.
         self.monitor = None;
 
-        // A bio that is lost keeps the module here for ever: whoever finds it would call what is gone.
+        // A bio that is lost keeps the module here for ever: whoever finds it would call what is
+        // gone.
         while self.drivers.iter().any(|driver| driver.nr_out() > 0) {
             if waited % 100 == 99 {
                 pr_err!("unload waits for bios that have not ended\n");

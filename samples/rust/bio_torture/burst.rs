@@ -136,7 +136,8 @@ impl Burst {
 
     /// Offers `items` to an interrupt, until [`Burst::take_back`].
     fn give(&self, items: &mut KVec<Item>) {
-        // INVARIANT: Only called by `finish()`, which does not touch them before it takes them back.
+        // INVARIANT: Only called by `finish()`, which does not touch them before it takes them
+        // back.
         self.items.store(items, Release);
     }
 

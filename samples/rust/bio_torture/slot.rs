@@ -161,8 +161,8 @@ impl Slot {
         let device = self.shared.device(self.device.load(Relaxed));
 
         self.plan.store(plan as u32, Relaxed);
-        // SAFETY: The caller owns the bio, and it has neither pages nor integrity data nor a cgroup,
-        // so nothing leaks if it was used before. bio_init() would look into a device.
+        // SAFETY: The caller owns the bio, and it has neither pages nor integrity data nor a
+        // cgroup, so nothing leaks if it was used before. bio_init() would look into a device.
         unsafe {
             bindings::bio_init(
                 bio,
@@ -338,7 +338,8 @@ pub(crate) struct Item {
 unsafe impl Send for Item {}
 
 impl Item {
-    /// Chains a new bio to this one, which then ends when both are finished; [`None`] without memory.
+    /// Chains a new bio to this one, which then ends when both are finished; [`None`] without
+    /// memory.
     ///
     /// Context: task, may sleep.
     pub(crate) fn chain_new(&self) -> Option<Item> {

@@ -167,7 +167,8 @@ impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "ended {} hard {} soft {} atomic {} task {} chained {} resubmitted {} slept {} offline {}",
+            "ended {} hard {} soft {} atomic {} task {} chained {} resubmitted {} slept {} \
+             offline {}",
             self.ended.get(),
             self.hard.get(),
             self.soft.get(),

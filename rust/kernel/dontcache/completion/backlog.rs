@@ -7,9 +7,9 @@
 //! While no more than a budget of nodes wait, a run completes all of them, oldest first, whatever
 //! device they are of. When more wait, they are sorted into lanes by their device, which take turns
 //! run by run. So each device keeps its order, and one with a long queue delays one of another lane
-//! by one run and no more. A run is over after a budget, or when its callback says that it has taken
-//! long enough; a callback that sleeps delays all. What has come since the last run is looked at
-//! before that, twice at most for each node; what has waited longer costs a run nothing.
+//! by one run and no more. A run is over after a budget, or when its callback says that it has
+//! taken long enough; a callback that sleeps delays all. What has come since the last run is looked
+//! at before that, twice at most for each node; what has waited longer costs a run nothing.
 //!
 //! A device is what a node says: of multipath devices that is the path, so the order is one of each
 //! path.

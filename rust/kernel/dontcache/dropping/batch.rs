@@ -71,8 +71,8 @@ pub unsafe fn end_writeback(folio: NonNull<bindings::folio>, again: bool) {
     }
 }
 
-/// Adds a folio to a batch, whose folios are dropped before that if they are enough: this one may be
-/// locked until the caller is done, by a driver that completes what is being submitted.
+/// Adds a folio to a batch, whose folios are dropped before that if they are enough: this one may
+/// be locked until the caller is done, by a driver that completes what is being submitted.
 ///
 /// # Safety
 ///
@@ -108,7 +108,8 @@ pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
         return;
     }
 
-    // As most often, where bios have a large folio each: what follows would cost more than it saves.
+    // As most often, where bios have a large folio each: what follows would cost more than it
+    // saves.
     let [folio, ..] = batch.folios.folios;
     // SAFETY: The batch owned a reference to it, which is put below.
     let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
@@ -226,8 +227,8 @@ fn written_fails(folio: Folio<'_>) -> bool {
     fails_then(folio, remove_written, |_| ())
 }
 
-/// As [`fails`] for the last time; gives the folio to `refused`, locked still, if its filesystem does
-/// not release it or somebody dirtied it just now.
+/// As [`fails`] for the last time; gives the folio to `refused`, locked still, if its filesystem
+/// does not release it or somebody dirtied it just now.
 pub(super) fn fails_finally(folio: Folio<'_>, refused: impl FnOnce(&Locked<'_>)) -> bool {
     fails_then(folio, remove, refused)
 }

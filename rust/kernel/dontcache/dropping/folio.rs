@@ -183,8 +183,8 @@ impl<'a> Locked<'a> {
     /// Whether its filesystem will say once more that its writeback has ended, though it is neither
     /// dirty nor under writeback: as NFS, when its server has committed what it was sent.
     ///
-    /// Asks as folio_check_dirty_writeback() of reclaim does. A block device says so of buffers that
-    /// somebody has locked, too.
+    /// Asks as folio_check_dirty_writeback() of reclaim does. A block device says so of buffers
+    /// that somebody has locked, too.
     #[cold]
     pub fn is_to_be_committed(&self) -> bool {
         let (mut dirty, mut writeback) = (false, false);

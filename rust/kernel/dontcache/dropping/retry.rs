@@ -88,8 +88,8 @@ pub unsafe fn moved(to: NonNull<bindings::folio>, from: NonNull<bindings::folio>
 /// Tries all folios again that wait for that.
 ///
 /// Context: a work item, one at a time. Sleeps for as long as others hold spinlocks, no longer: who
-/// does not let a CPU's LRU batches be drained holds up no retries. Who takes memory offline puts them
-/// off until that is done: what page frames are cannot be looked at meanwhile.
+/// does not let a CPU's LRU batches be drained holds up no retries. Who takes memory offline puts
+/// them off until that is done: what page frames are cannot be looked at meanwhile.
 pub fn run() {
     let mut unlisted = false;
 
@@ -161,9 +161,9 @@ fn drain() {
 /// Tries to drop the folio that is at a page frame now; returns whether to try again.
 ///
 /// It need not be the one of before, nor of a file. After page_idle_get_folio(), which finds folios
-/// of page frames in the same way: what is not marked is let alone, since there is memory whose owner
-/// frees it whatever the number of references is, as cma_release() does. What becomes such memory
-/// between the look and the reference is as unlucky here as there.
+/// of page frames in the same way: what is not marked is let alone, since there is memory whose
+/// owner frees it whatever the number of references is, as cma_release() does. What becomes such
+/// memory between the look and the reference is as unlucky here as there.
 ///
 /// One that is not on the LRU by its second try waits in a batch of some CPU's, where a small file
 /// may be for good: that these are to be drained is said in `unlisted`.
@@ -214,8 +214,8 @@ fn try_again(folio: Folio<'_>, tries: usize, unlisted: &mut bool) -> bool {
         return batch::fails(folio);
     }
     // Nobody comes back for it: from here on it is as if written by an ordinary write. Not if it
-    // cannot be locked, but then somebody uses it, who may find it by a lookup that clears the mark.
-    // Nor if another writeback ended meanwhile, and found it locked by this try.
+    // cannot be locked, but then somebody uses it, who may find it by a lookup that clears the
+    // mark. Nor if another writeback ended meanwhile, and found it locked by this try.
     batch::fails_finally(folio, |locked| {
         if !retries::is_to_be_tried(&SLOTS, folio.pfn()) && !locked.is_to_be_committed() {
             locked.keep();

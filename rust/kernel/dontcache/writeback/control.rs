@@ -33,7 +33,8 @@ pub struct Control {
     rate: Rate,
     /// How long a request takes on a device that has no other.
     latency: Micros,
-    /// Since when, and how much since then. From one completion to another, since many come together.
+    /// Since when, and how much since then. From one completion to another, since many come
+    /// together.
     window: Option<(Instant, Pages)>,
     /// Whether a writer was held since then.
     held: bool,
@@ -98,8 +99,8 @@ impl Control {
         if let Some(then) = self.alone.take() {
             let took = now.since(then).min(SLOWEST);
 
-            // Up slowly: others may have been before it, on the way or in the device. Down by half: it
-            // may have been another whose end nobody had told.
+            // Up slowly: others may have been before it, on the way or in the device. Down by half:
+            // it may have been another whose end nobody had told.
             self.latency = if self.latency.0 == 0 {
                 took
             } else if took < self.latency {

@@ -31,8 +31,8 @@ const NONE: u32 = u32::MAX;
 /// What Rust knows of a device. Its `bdi_writeback`s and mappings keep it.
 #[pin_data]
 pub(super) struct Device {
-    /// The lock of all lists of mappings, and how many are on one. One for all, since a mapping goes
-    /// from one wb to another.
+    /// The lock of all lists of mappings, and how many are on one. One for all, since a mapping
+    /// goes from one wb to another.
     #[pin]
     pub(super) lists: SpinLock<Listed>,
     /// What a bound is at most, in pages: `usize::MAX` if nobody said.

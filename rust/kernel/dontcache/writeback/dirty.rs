@@ -57,10 +57,10 @@ use core::ptr;
 ///
 /// # Invariants
 ///
-/// - `mapping` is the one whose `dontcache` points here, or null. It becomes null with the lock of the
-///   lists of `device` held.
-/// - It is on a list of `home` or on none, and `home` is of `device`. Which of the two, `frozen` says,
-///   that is only set with that lock held too.
+/// - `mapping` is the one whose `dontcache` points here, or null. It becomes null with the lock of
+///   the lists of `device` held.
+/// - It is on a list of `home` or on none, and `home` is of `device`. Which of the two, `frozen`
+///   says, that is only set with that lock held too.
 #[pin_data]
 pub struct Dirty {
     mapping: Atomic<*mut bindings::address_space>,
@@ -101,8 +101,8 @@ const MOST_GOOD: usize = (1 << 20) >> PAGE_SHIFT;
 /// Whether fsync() has seen the last error of a mapping: `ERRSEQ_SEEN` of lib/errseq.c.
 const SEEN: u32 = 1 << 12;
 
-/// The errors of the writeback of a mapping so far, the last in its low bits, and whether fsync() has
-/// told one. They stay there for fsync(), and for who opens the file next.
+/// The errors of the writeback of a mapping so far, the last in its low bits, and whether fsync()
+/// has told one. They stay there for fsync(), and for who opens the file next.
 ///
 /// # Safety
 ///
@@ -185,8 +185,8 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
     }
 }
 
-/// Follows a write of the bytes from `first` to before `end`: starts writeback of what is good to be
-/// written, leaves the rest to a worker, and waits while there is too much.
+/// Follows a write of the bytes from `first` to before `end`: starts writeback of what is good to
+/// be written, leaves the rest to a worker, and waits while there is too much.
 ///
 /// # Safety
 ///
@@ -277,7 +277,8 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
 }
 
 impl Dirty {
-    /// Takes `pages` from what writers may write; returns whether there is as much for another write.
+    /// Takes `pages` from what writers may write; returns whether there is as much for another
+    /// write.
     #[inline]
     fn spend(&self, pages: usize) -> bool {
         let mut credit = self.credit.load(Relaxed);
@@ -381,7 +382,8 @@ impl Dirty {
         })
     }
 
-    /// Of the two lists of its home, whether it is the other that it is on. With the lock of the lists held.
+    /// Of the two lists of its home, whether it is the other that it is on. With the lock of the
+    /// lists held.
     pub(super) fn is_frozen(&self) -> bool {
         self.frozen.load(Relaxed)
     }
@@ -433,8 +435,8 @@ pub(super) struct Pinned<'a> {
 }
 
 impl Pinned<'_> {
-    /// Writes what is pending. What is left has come just now, or is the tail of a stream, and a worker
-    /// comes for it.
+    /// Writes what is pending. What is left has come just now, or is the tail of a stream, and a
+    /// worker comes for it.
     pub(super) fn write(&self, gather: usize, tail: usize) {
         let mut pending = self.dirty.pending.lock();
         let range = pending.take(jiffies(), gather, GATHER, tail, PAGE_SHIFT as u32);
@@ -459,8 +461,8 @@ impl Drop for Pinned<'_> {
 
 /// Starts writeback of `range`.
 ///
-/// Piece by piece: filesystems end the writeback of what they submit as one when the last of it is on
-/// the device, and those who wait would go on all at once, with nothing under way.
+/// Piece by piece: filesystems end the writeback of what they submit as one when the last of it is
+/// on the device, and those who wait would go on all at once, with nothing under way.
 ///
 /// # Safety
 ///

@@ -122,15 +122,16 @@ impl Pending {
         Next::Write(whole)
     }
 
-    /// How many pages a writer may write before it waits for others, who has written `pages` of them
-    /// at once and `good` of them make a good request. Anywhere in a file each page is a request.
+    /// How many pages a writer may write before it waits for others, who has written `pages` of
+    /// them at once and `good` of them make a good request. Anywhere in a file each page is a
+    /// request.
     pub fn turn(&self, pages: Pages, good: Pages) -> Pages {
         pages.max(if self.streams { good } else { SCATTERED })
     }
 
-    /// Takes what is to be written now: what has gathered for `gather` jiffies, or waits for `again` since
-    /// it was written. The page at the end of a stream is left for `tail` jiffies: the next write goes on
-    /// with it.
+    /// Takes what is to be written now: what has gathered for `gather` jiffies, or waits for
+    /// `again` since it was written. The page at the end of a stream is left for `tail` jiffies:
+    /// the next write goes on with it.
     pub fn take(
         &mut self,
         now: usize,
@@ -143,7 +144,8 @@ impl Pending {
         let left = waits(self.left, self.left_since).filter(|&left| left >= again);
         let gathered = waits(self.range, self.since).filter(|&range| range >= gather);
 
-        // What is dirtied again and again, and comes back each time, keeps nothing else from its turn.
+        // What is dirtied again and again, and comes back each time, keeps nothing else from its
+        // turn.
         if left.is_some() && left >= gathered {
             return self.left.take();
         }
@@ -291,14 +293,20 @@ mod tests {
         assert_eq!(wrote(&[(0, PAGE), (20 * PAGE, 21 * PAGE)]), (Gather, some(0, 21)));
         assert_eq!(wrote(&[(0, 7 * PAGE), (PAGE, 2 * PAGE)]), (Gather, some(0, 7)));
         // What is large takes it along.
-        assert_eq!(wrote(&[(20 * PAGE, 21 * PAGE), (0, 8 * PAGE)]), (Write(range(0, 8)), some(8, 21)));
-        assert_eq!(wrote(&[(0, PAGE), (13 * PAGE, 21 * PAGE)]), (Write(range(13, 21)), some(0, 13)));
+        let large = &[(20 * PAGE, 21 * PAGE), (0, 8 * PAGE)];
+        assert_eq!(wrote(large), (Write(range(0, 8)), some(8, 21)));
+        let large = &[(0, PAGE), (13 * PAGE, 21 * PAGE)];
+        assert_eq!(wrote(large), (Write(range(13, 21)), some(0, 13)));
         // A stream is as long as it is, whatever else is pending.
-        assert_eq!(wrote(&[(20 * PAGE, 21 * PAGE), (0, PAGE), (PAGE, 2 * PAGE)]), (Gather, some(0, 21)));
-        assert_eq!(
-            wrote(&[(0, PAGE), (90 * PAGE, 91 * PAGE), (30 * PAGE, 37 * PAGE), (37 * PAGE, 38 * PAGE)]),
-            (Write(range(30, 38)), some(0, 91)),
-        );
+        let stream = &[(20 * PAGE, 21 * PAGE), (0, PAGE), (PAGE, 2 * PAGE)];
+        assert_eq!(wrote(stream), (Gather, some(0, 21)));
+        let stream = &[
+            (0, PAGE),
+            (90 * PAGE, 91 * PAGE),
+            (30 * PAGE, 37 * PAGE),
+            (37 * PAGE, 38 * PAGE),
+        ];
+        assert_eq!(wrote(stream), (Write(range(30, 38)), some(0, 91)));
     }
 
     #[test]

@@ -271,13 +271,15 @@ mod tests {
     #[rustfmt::skip]
     fn lazy_caps_to_the_bytes_and_not_to_the_range() {
         // One byte more, one byte less, and across a page boundary.
-        assert!(check(DecideTest { last: 4096, bytes: 4097, decision: Decision::Start(2), ..LAZY }));
+        let two = Decision::Start(2);
+        assert!(check(DecideTest { last: 4096, bytes: 4097, decision: two, ..LAZY }));
         assert!(check(DecideTest { last: 4094, bytes: 4095, ..LAZY }));
         assert!(check(DecideTest { first: 4095, last: 4096, bytes: 2, ..LAZY }));
         assert!(check(DecideTest { first: 1, last: 4096, ..LAZY }));
         assert!(check(DecideTest { first: 512, last: 1023, bytes: 512, ..LAZY }));
         assert!(check(DecideTest {
-            first: 100, last: 100 + (1 << 20) - 1, bytes: 1 << 20, decision: Decision::Start(256), ..LAZY
+            first: 100, last: 100 + (1 << 20) - 1, bytes: 1 << 20,
+            decision: Decision::Start(256), ..LAZY
         }));
         // The last page of the largest file, and the largest count.
         assert!(check(DecideTest { first: i64::MAX - 4095, last: i64::MAX, ..LAZY }));
@@ -297,7 +299,9 @@ mod tests {
             assert!(check(DecideTest { bytes, decision: NOTHING, ..KICK }));
         }
         // Empty, inverted, and before the start of the file.
-        for (first, last) in [(4096, 4095), (1, 0), (8192, 0), (i64::MAX, 0), (-4096, -1), (-1, 4094)] {
+        let ranges = [(4096, 4095), (1, 0), (8192, 0), (i64::MAX, 0), (-4096, -1), (-1, 4094)];
+
+        for (first, last) in ranges {
             assert!(check(DecideTest { first, last, decision: NOTHING, ..LAZY }));
             assert!(check(DecideTest { first, last, decision: NOTHING, ..FLUSH }));
             assert!(check(DecideTest { first, last, decision: NOTHING, ..KICK }));

@@ -2,7 +2,8 @@
 
 //! What there is to see and to set of a device: debugfs, and its directory in `/sys/class/bdi/`.
 //!
-//! Documentation: [`admin-guide/mm/dontcache.rst`](srctree/Documentation/admin-guide/mm/dontcache.rst)
+//! Documentation:
+//! [`admin-guide/mm/dontcache.rst`](srctree/Documentation/admin-guide/mm/dontcache.rst)
 
 use super::{
     device::Device,

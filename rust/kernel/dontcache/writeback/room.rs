@@ -77,9 +77,9 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Somebody looks. Who has not run for `ticks` jiffies since it might has something else to do, or no
-    /// CPU: others do not wait for that. And what could not be written is to show again, after a
-    /// few hundred times that, that it cannot: it may be others' since.
+    /// Somebody looks. Who has not run for `ticks` jiffies since it might has something else to do,
+    /// or no CPU: others do not wait for that. And what could not be written is to show again,
+    /// after a few hundred times that, that it cannot: it may be others' since.
     pub fn looks(&mut self, now: usize, ticks: usize) {
         if now.wrapping_sub(self.promised) >= ticks {
             self.owed = 0;
@@ -119,13 +119,14 @@ impl Turns {
         self.owed = self.owed.saturating_sub(pages);
     }
 
-    /// Whether nobody has looked for `ticks` jiffies: to add up what all CPUs have counted takes time.
+    /// Whether nobody has looked for `ticks` jiffies: to add up what all CPUs have counted takes
+    /// time.
     pub fn may_look(&mut self, now: usize, ticks: usize) -> bool {
         once(&mut self.looked, now, ticks)
     }
 
-    /// Whether nobody has looked for whom there is room for `ticks` jiffies. Who looks at the same time
-    /// as another sees nothing of what that one is about to write.
+    /// Whether nobody has looked for whom there is room for `ticks` jiffies. Who looks at the same
+    /// time as another sees nothing of what that one is about to write.
     pub fn may_serve(&mut self, now: usize, ticks: usize) -> bool {
         once(&mut self.served, now, ticks)
     }
@@ -146,8 +147,8 @@ fn once(last: &mut usize, now: usize, ticks: usize) -> bool {
 pub enum Advice {
     /// Look again.
     Wait,
-    /// Ask the flusher: what is dirty and on no list is known to it. Its write failed, or it was dirtied
-    /// under writeback, or by another policy.
+    /// Ask the flusher: what is dirty and on no list is known to it. Its write failed, or it was
+    /// dirtied under writeback, or by another policy.
     Kick,
     /// Let some go on: the device does something, but not for them.
     GrantSome,
@@ -186,10 +187,11 @@ impl Patience {
 
     /// It is the first, and found that.
     ///
-    /// Less than ever since it was the first is progress. Less than the last time is not: who does not
-    /// wait for a turn makes it more again, for ever. With progress it ends after 5 seconds too: what
-    /// others have left dirty, lazily or under another policy, may take minutes, and a freeze of the file
-    /// system waits for who waits. What those have written who take turns is gone before.
+    /// Less than ever since it was the first is progress. Less than the last time is not: who does
+    /// not wait for a turn makes it more again, for ever. With progress it ends after 5 seconds
+    /// too: what others have left dirty, lazily or under another policy, may take minutes, and a
+    /// freeze of the file system waits for who waits. What those have written who take turns is
+    /// gone before.
     pub fn found(&mut self, footprint: Footprint, now: usize) -> Advice {
         self.dirty = self.dirty.min(footprint.dirty());
         if now.wrapping_sub(self.came) >= self.tenth.saturating_mul(50) {

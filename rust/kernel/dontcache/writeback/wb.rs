@@ -112,7 +112,8 @@ fn now() -> Instant {
     Instant(unsafe { bindings::ktime_get() } as usize / 1000)
 }
 
-/// What Rust knows of a `bdi_writeback`, and its worker: one that is slow holds up no other cgroup's.
+/// What Rust knows of a `bdi_writeback`, and its worker: one that is slow holds up no other
+/// cgroup's.
 #[pin_data]
 pub struct Wb {
     device: Arc<Device>,
@@ -422,7 +423,8 @@ impl Wb {
         unsafe { self.mappings.remove(lists, frozen, dirty) }
     }
 
-    /// Lets writers go on that have waited longest, as far as there is room for what each may write.
+    /// Lets writers go on that have waited longest, as far as there is room for what each may
+    /// write.
     fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
         let bound = self.bound();
 
@@ -436,14 +438,15 @@ impl Wb {
         }
     }
 
-    /// Waits until it is this task's turn to write `pages`, and returns how many it may, or it is killed.
+    /// Waits until it is this task's turn to write `pages`, and returns how many it may, or it is
+    /// killed.
     #[cold]
     fn wait(&self, mapping: *mut bindings::address_space, pages: usize) -> usize {
         let pages = pages.min(self.bound() / 2).max(1);
         let mut waiter = Waiter::new(pages);
         let this = &raw mut waiter;
-        // Not with the lock: interrupts take that of the mapping's pages, which this may hold. None if
-        // the inode is another wb's now, whose writers this one need not wait for.
+        // Not with the lock: interrupts take that of the mapping's pages, which this may hold. None
+        // if the inode is another wb's now, whose writers this one need not wait for.
         let look = |looks: bool| {
             // SAFETY: The file is open.
             let current = unsafe { Current::of(mapping) };
@@ -623,8 +626,8 @@ pub(super) unsafe fn pace(
     granted
 }
 
-/// Notes that writeback begins. If the device has nothing else to do, what comes of it is to be told to
-/// the result.
+/// Notes that writeback begins. If the device has nothing else to do, what comes of it is to be
+/// told to the result.
 ///
 /// # Safety
 ///
