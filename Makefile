@@ -8,12 +8,13 @@ BENCH_ARGS := $(if $(INSTRUMENT),--instruments $(INSTRUMENT)) $(if $(MODEL),--mo
 	$(if $(SEED),--seed $(SEED))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants mutations kernel apply instructions clean distclean
+.PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants mutations kernel apply install uninstall series instructions clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  KERNEL_SRC=DIR   a Linux 7.3 tree of your own (only read); else one is downloaded"
+	@echo "  KDIR=DIR BRANCH=name   install, uninstall: the tree that is changed, and its new branch"
 	@echo "  RUSTC= RUST_LIB_SRC= BINDGEN= CARGO=   instead of what is found"
 	@echo "  DONTCACHE_CACHE=DIR DONTCACHE_BUILD=DIR JOBS=N   where and how to build"
 	@echo "  demo: POLICY=flush|lazy|kick MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
@@ -58,6 +59,15 @@ mutants: ## break the pure files in every way that cargo-mutants knows, and see 
 
 mutations: ## put faults back into the kernel that it has had, and see a test fail (20 min)
 	@setup/mutations.sh $(MUTATIONS)
+
+install: ## put the overlay into a kernel tree of your own, KDIR=DIR: a branch, or files without git
+	@setup/install.sh "$(KDIR)" "$(or $(BRANCH),dontcache-rust)"
+
+uninstall: ## take it out again, KDIR=DIR
+	@setup/uninstall.sh "$(KDIR)" "$(or $(BRANCH),dontcache-rust)"
+
+series: ## write the overlay as patches for git am, and as one patch, in build/series or OUT=DIR
+	@setup/make-series.sh $(abspath $(or $(OUT),build/series))
 
 kernel: ## build the UML kernel of the demo and print where it is
 	@setup/overlay.sh

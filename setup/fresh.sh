@@ -21,7 +21,7 @@ all | root | run) ;;
 esac
 root=${FRESH_DIR:-$BUILD/fresh}
 clone=/root/dontcache-rust
-tests=${FRESH_TESTS:-check front host um}
+tests=${FRESH_TESTS:-check front install host um}
 # Of the machine, not of the user: how packages are reached from here.
 network='^([a-z]+_proxy|[A-Z]+_PROXY|SSL_CERT_(FILE|DIR)|PIP_(CERT|INDEX_URL|DEFAULT_TIMEOUT)|CARGO_HTTP_[A-Z_]+)='
 

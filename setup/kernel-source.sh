@@ -8,6 +8,11 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 
+# What the user has to set: make install takes a tree by another name, and no other than that.
+option=${TREE_OPTION:-KERNEL_SRC}
+or=
+[ "$option" != KERNEL_SRC ] || or=", or leave it out to have one downloaded"
+
 # The release that a tree's own Makefile states, such as 7.3.4.
 release_of() {
 	awk '$2 == "=" && $1 ~ /^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)$/ { v[$1] = $3 }
@@ -18,13 +23,13 @@ release_of() {
 
 check_tree() {
 	if [ ! -f "$1/Makefile" ] || [ ! -f "$1/Kbuild" ] || [ ! -f "$1/block/bio.c" ]; then
-		die "$1 is not a kernel tree" "pass KERNEL_SRC=DIR with the top of a Linux 7.3 source tree"
+		die "$1 is not a kernel tree" "pass $option=DIR with the top of a Linux 7.3 source tree"
 	fi
 	case $(release_of "$1") in
 	7.3.*) ;;
 	*)
 		die "$1 is Linux $(release_of "$1"), not 7.3" \
-			"pass KERNEL_SRC=DIR with a Linux 7.3 tree, or leave it out to have one downloaded"
+			"pass $option=DIR with a Linux 7.3 tree$or"
 		;;
 	esac
 }
@@ -44,8 +49,8 @@ download() {
 }
 
 if [ -n "${KERNEL_SRC:-}" ]; then
-	[ -d "$KERNEL_SRC" ] || die "KERNEL_SRC=$KERNEL_SRC is not a directory" \
-		"pass the top of a Linux 7.3 source tree, or leave it out to have one downloaded"
+	[ -d "$KERNEL_SRC" ] || die "$option=$KERNEL_SRC is not a directory" \
+		"pass the top of a Linux 7.3 source tree$or"
 	src=$(cd "$KERNEL_SRC" && pwd)
 else
 	src=$CACHE/linux-7.3

@@ -30,6 +30,8 @@ LIBRARIES = (
     "setup/toolchain.sh",
     "setup/result.sh",
     "setup/series.sh",
+    "setup/patchset.sh",
+    "setup/installed.sh",
     "guest/guest.sh",
     "guest/lib.sh",
     *(f"guest/{name}.sh" for name in ("common", "flags", "policy", "device", "dropping", "paced")),

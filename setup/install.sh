@@ -1,0 +1,118 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# make install: the overlay on a new branch of a Linux 7.3 tree, or as plain files where there is
+# no git. Everything is put together elsewhere first; what fails is undone.
+#
+# usage: install.sh KDIR BRANCH
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+. "$ROOT/setup/series.sh"
+. "$ROOT/setup/patchset.sh"
+. "$ROOT/setup/installed.sh"
+
+need_tools git=git
+find_tree install "$1"
+branch=$2
+need_space "$tree" 1
+tmp=$(mktemp -d)
+undo=:
+trap 'rc=$?; $undo; rm -rf "$tmp"; exit $rc' EXIT
+trap 'exit 130' INT TERM
+
+# Git says of a file that it could not write, and that all went well. Nobody had changed any of these.
+undo_branch() {
+	theirs diff -z --name-only --no-renames --diff-filter=M "$base" "$tip" |
+		theirs checkout -q --pathspec-from-file=- --pathspec-file-nul "$base" 2> /dev/null || true
+	theirs diff -z --name-only --no-renames --diff-filter=A "$base" "$tip" |
+		theirs rm -q -f --ignore-unmatch --pathspec-from-file=- --pathspec-file-nul || true
+	theirs update-index -q --refresh || true
+	if theirs show-ref -q --verify "refs/heads/$from"; then
+		theirs symbolic-ref HEAD "refs/heads/$from"
+	else
+		theirs update-ref --no-deref HEAD "$base"
+	fi
+	theirs branch -q -D "$branch" || true
+}
+
+install_branch() {
+	local objects shallow
+
+	base=$(theirs rev-parse -q --verify 'HEAD^{commit}') ||
+		die "git does not read $tree" "run: git -C $tree log -1"
+	from=$(theirs symbolic-ref -q --short HEAD || echo "$base")
+	! theirs show-ref -q --verify "refs/heads/$branch" || die "$tree has a branch $branch already" \
+		"make uninstall KDIR=$tree, or name another: make install KDIR=$tree BRANCH=name"
+	theirs check-ref-format --branch "$branch" > /dev/null 2>&1 ||
+		die "BRANCH=$branch is no name of a branch" "make install KDIR=$tree BRANCH=dontcache-rust"
+
+	# A repository that has the objects of theirs, and no work tree.
+	objects=$(cd "$tree" && cd "$(git rev-parse --git-path objects)" && pwd)
+	shallow=$(cd "$tree" && cd "$(git rev-parse --git-common-dir)" && pwd)/shallow
+	own_git init -q "$tmp/repo"
+	echo "$objects" > "$tmp/repo/.git/objects/info/alternates"
+	[ ! -f "$shallow" ] || cp "$shallow" "$tmp/repo/.git/shallow"
+	own_git -C "$tmp/repo" update-ref HEAD "$base"
+	own_git -C "$tmp/repo" read-tree HEAD
+	commit_series "$tmp/repo" "$tree"
+	tip=$(own_git -C "$tmp/repo" rev-parse HEAD)
+
+	theirs fetch -q --no-tags --no-write-fetch-head "$tmp/repo" HEAD
+	theirs read-tree -n -m -u "$base" "$tip" ||
+		die "$tree has changes in files that the overlay changes" \
+			"commit or stash them (git -C $tree stash); nothing was changed"
+	undo=undo_branch
+	theirs branch -q --no-track "$branch" "$tip"
+	theirs config "branch.$branch.dontcachefrom" "$from"
+	theirs config "branch.$branch.dontcachetip" "$tip"
+	if ! theirs switch -q "$branch" ||
+		! theirs diff -z --name-only --no-renames "$base" "$tip" | xargs -0 git -C "$tree" diff --quiet "$tip" --; then
+		die "git could not switch to $branch" "mend what it says above; what was done is undone"
+	fi
+	undo=:
+	say "$tree is on the new branch $branch, $(theirs rev-list --count "$base..$tip") commits on $from"
+}
+
+install_files() {
+	local patches list=$tmp/list file base
+
+	[ ! -e "$tree/$STATE" ] || die "the overlay is in $tree already" "make uninstall KDIR=$tree"
+	patches=$(series '')
+	mapfile -t patches <<< "$patches"
+	mkdir "$tmp/tree"
+	touched "${patches[@]}" > "$list"
+	(cd "$tree" && xargs cp --parents -t "$tmp/tree" < "$list") ||
+		die "$tree lacks files of Linux 7.3" "pass a complete tree: make install KDIR=DIR; nothing was changed"
+	while read -r file; do
+		[ ! -e "$tree/$file" ] || die "$tree has $file already" "use a Linux 7.3 tree without this overlay; nothing was changed"
+	done < <(own_files)
+	own_git -C "$tmp/tree" init -q
+	own_git -C "$tmp/tree" add -f .
+	own_git -C "$tmp/tree" commit -q -m base
+	base=$(own_git -C "$tmp/tree" rev-parse HEAD)
+	commit_series "$tmp/tree" "$tree"
+
+	undo=restore_files
+	mkdir "$tree/$STATE"
+	own_git -C "$tmp/tree" diff --name-only --no-renames --diff-filter=A "$base" HEAD > "$tree/$STATE/new"
+	own_git -C "$tmp/tree" diff --name-only --no-renames --diff-filter=M "$base" HEAD > "$list"
+	tar -C "$tree" -cf "$tree/$STATE/before.tar" -T "$list"
+	cat "$tree/$STATE/new" >> "$list"
+	(cd "$tmp/tree" && xargs sha256sum < "$list") > "$tree/$STATE/installed"
+	# Not into the file that is there: another tree may have a link to it.
+	(cd "$tmp/tree" && xargs cp --parents --remove-destination --no-preserve=ownership -t "$tree" < "$list") ||
+		die "cannot write into $tree" "mend what cp says above; what was done is undone"
+	undo=:
+	say "$tree has the overlay: $(wc -l < "$tree/$STATE/new") new files, $(tar -tf "$tree/$STATE/before.tar" | wc -l) changed"
+}
+
+if [ -e "$tree/.git" ]; then
+	install_branch
+else
+	install_files
+fi
+say "  next: cd $tree"
+say "        make LLVM=1 rustavailable         # what Rust needs: Documentation/rust/quick-start.rst"
+say "        scripts/config -e RUST -e DONTCACHE_RUST -e DONTCACHE_LAZY && make LLVM=1 olddefconfig"
+say "        make LLVM=1 -j$(nproc)"
+say "  back: make uninstall KDIR=$tree"

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What make install left in a tree of the user's. Sourced, after lib.sh.
+
+# Where install_files() keeps what it replaced.
+STATE=.dontcache-rust
+# Git must look at the tree that is named.
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_COMMON_DIR
+
+# find_tree WHAT KDIR: sets tree to the top of a Linux 7.3 tree.
+find_tree() {
+	# Not every shell expands it behind KDIR=.
+	local kdir=${2/#\~\//$HOME/}
+
+	[ -n "$kdir" ] || die "KDIR= says which kernel tree" "make $1 KDIR=~/linux"
+	tree=$(KERNEL_SRC=$kdir TREE_OPTION=KDIR "$ROOT/setup/kernel-source.sh") || exit 1
+}
+
+# theirs ARGUMENTS...: git in that tree, with its user's settings but for hooks.
+theirs() {
+	git -C "$tree" -c core.hooksPath=/dev/null -c gc.auto=0 -c maintenance.auto=false \
+		-c advice.detachedHead=false "$@"
+}
+
+# restore_files: the plain files of the tree as they were.
+restore_files() {
+	local file before=$tree/$STATE/before.tar
+
+	if [ -s "$before" ]; then
+		tar -C "$tree" -xpf "$before" --unlink-first 2> /dev/null || true
+		tar -C "$tree" --diff -f "$before" >&2 ||
+			die "not all is as it was" "mend what tar says above, then: tar -C $tree -xpf $before"
+	fi
+	[ ! -f "$tree/$STATE/new" ] || while read -r file; do
+		rm -f "$tree/$file"
+		(cd "$tree" && rmdir -p --ignore-fail-on-non-empty "$(dirname "$file")" 2> /dev/null) || true
+	done < "$tree/$STATE/new"
+	rm -rf "${tree:?}/$STATE"
+}
