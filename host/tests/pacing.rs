@@ -14,7 +14,9 @@ use dontcache_host::writeback::{
         Range, //
     },
     room::{
+        Advice,
         Footprint,
+        Patience,
         Turns, //
     },
     units::{
@@ -34,6 +36,11 @@ const SHIFT: u32 = 12;
 const JIFFY: usize = 1000;
 const GATHER: usize = 20;
 const TAIL: usize = 100;
+/// In jiffies: how often the first of those that wait looks, and how long it is patient.
+const LOOK: usize = 10;
+const TENTH: usize = 100;
+/// Who is granted a turn and does not run.
+const PROMISED: usize = 3 * LOOK;
 
 #[derive(Clone, Copy, Debug)]
 struct Device {
@@ -70,6 +77,7 @@ struct File {
     /// Pages that it may write before it waits again, and those that it has not run for since.
     credit: usize,
     owed: usize,
+    round: usize,
     bytes: usize,
     last: usize,
     longest: usize,
@@ -83,6 +91,8 @@ enum Event {
     Done(usize),
     Soon,
     Later,
+    /// The first of those that wait looks.
+    Look,
 }
 
 struct World {
@@ -101,6 +111,9 @@ struct World {
     written: usize,
     waiting: VecDeque<(usize, usize)>,
     turns: Turns,
+    /// That of the first, and whether it is to look.
+    patience: Patience,
+    looks: bool,
     listed: BTreeSet<usize>,
     /// Whether the work item is queued, and the delayed one.
     soon: bool,
@@ -127,6 +140,8 @@ impl World {
             written: 0,
             waiting: VecDeque::new(),
             turns: Turns::default(),
+            patience: Patience::new(TENTH),
+            looks: false,
             listed: BTreeSet::new(),
             soon: false,
             later: false,
@@ -165,8 +180,9 @@ impl World {
             match event {
                 Event::Write(writer) => self.write(writer),
                 Event::Run(writer) => {
-                    self.turns
-                        .took(std::mem::take(&mut self.files[writer].owed));
+                    let file = &mut self.files[writer];
+
+                    self.turns.took(std::mem::take(&mut file.owed), file.round);
                     self.at(self.loads[writer].rests, Event::Write(writer));
                 }
                 Event::Done(pages) => self.done(pages),
@@ -177,6 +193,10 @@ impl World {
                 Event::Later => {
                     self.later = false;
                     self.worker(GATHER);
+                }
+                Event::Look => {
+                    self.looks = false;
+                    self.look();
                 }
             }
             self.peak_target = self.peak_target.max(self.target());
@@ -244,6 +264,7 @@ impl World {
             self.control.held();
             self.waiting.push_back((writer, pages));
             self.grant();
+            self.look_later();
         }
     }
 
@@ -335,17 +356,63 @@ impl World {
     fn grant(&mut self) {
         let footprint = self.all();
 
-        self.turns.looks(self.now / JIFFY, 30);
-        while let Some(&(writer, pages)) = self.waiting.front() {
+        self.turns.looks(self.now / JIFFY, PROMISED);
+        while let Some(&(_, pages)) = self.waiting.front() {
             if !self.turns.admits(footprint, pages, self.target()) {
                 break;
             }
-            self.turns.granted(pages, self.now / JIFFY);
-            self.waiting.pop_front();
-            self.files[writer].credit = pages;
-            self.files[writer].owed = pages;
-            self.at(1, Event::Run(writer));
+            self.grant_first();
         }
+    }
+
+    fn grant_first(&mut self) {
+        let Some((writer, pages)) = self.waiting.pop_front() else {
+            return;
+        };
+        let file = &mut self.files[writer];
+
+        file.round = self.turns.granted(pages, self.now / JIFFY);
+        file.credit = pages;
+        file.owed = pages;
+        self.at(1, Event::Run(writer));
+        self.patience = Patience::new(TENTH);
+    }
+
+    /// As `Waiters::grant_some()`.
+    fn grant_some(&mut self, most: usize) {
+        let mut pages = 0;
+
+        while let Some(&(_, next)) = self.waiting.front() {
+            if pages > 0 && pages + next > most {
+                break;
+            }
+            pages += next;
+            self.grant_first();
+        }
+    }
+
+    fn look_later(&mut self) {
+        if !self.waiting.is_empty() && !std::mem::replace(&mut self.looks, true) {
+            self.at(LOOK * JIFFY, Event::Look);
+        }
+    }
+
+    /// As the loop of `Wb::wait()`, for the first.
+    fn look(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let footprint = self.all();
+
+        match self.patience.found(footprint, self.now / JIFFY) {
+            Advice::Despair if footprint.writeback == 0 => {
+                self.grant_some(usize::MAX);
+            }
+            Advice::Despair | Advice::GrantSome => self.grant_some(self.target() / 2),
+            Advice::Kick => self.soon(),
+            Advice::Wait => self.grant(),
+        }
+        self.look_later();
     }
 }
 
@@ -451,6 +518,55 @@ proptest! {
         let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
         prop_assert!(*most <= *least * 4 + 8 * size, "{:?}", shares);
     }
+}
+
+/// However long the queue is, and however long each waits in it.
+#[test]
+fn many_writers_of_a_slow_device_are_bounded() {
+    let device = Device {
+        depth: 1,
+        latency: 125_000,
+        request: 32,
+    };
+    let load = Load {
+        size: 4096,
+        streams: true,
+        nowait: false,
+        rests: 0,
+    };
+    let mut world = World::new(device, vec![load; 64], 20);
+
+    world.run(60_000_000);
+    let excess = world.loads.len() * device.request;
+    assert!(
+        world.peak <= world.peak_target * 3 / 2 + excess,
+        "{}",
+        world.peak
+    );
+    let least = world.files.iter().map(|file| file.bytes).min();
+    assert!(least > Some(60 * 256 * 4096 / 64 / 2), "{least:?}");
+}
+
+/// Small writes beside a stream of the same file, which never ends.
+#[test]
+fn nothing_waits_for_the_end_of_a_stream() {
+    let mut pending = Pending::default();
+    let good = Pages(32);
+    let mut at = 1 << 30;
+    let mut taken = None;
+
+    pending.wrote(0, 4096, 0, good, false, SHIFT);
+    for now in 1..100 {
+        if now % 10 == 0 {
+            pending.wrote(at, at + (128 << 10), now, good, false, SHIFT);
+            at += 128 << 10;
+        }
+        if now % GATHER == 0 {
+            let range = pending.take(now, GATHER, GATHER, TAIL, SHIFT);
+            taken = taken.or(range.filter(|range| range.first == 0).and(Some(now)));
+        }
+    }
+    assert!(taken <= Some(2 * GATHER) && taken.is_some(), "{taken:?}");
 }
 
 #[test]

@@ -353,15 +353,15 @@ impl Dirty {
     /// The inode of the mapping, which is this one's, stays.
     unsafe fn write(&self, mapping: *mut bindings::address_space, range: Range) -> bool {
         // SAFETY: As promised by the caller.
-        let (dirty, busy) = unsafe {
-            write(mapping, range);
+        let (cut, dirty, busy) = unsafe {
             (
+                write(mapping, range),
                 bindings::dontcache_dirty_in(mapping, range.first, range.end - 1),
                 bindings::dontcache_mapping_busy(mapping),
             )
         };
 
-        dirty && self.pending.lock().again(range, jiffies(), busy)
+        dirty && self.pending.lock().again(range, jiffies(), busy, cut)
     }
 
     /// The mapping, and with it its inode and file system, until the result goes.
@@ -459,7 +459,7 @@ impl Drop for Pinned<'_> {
     }
 }
 
-/// Starts writeback of `range`.
+/// Starts writeback of `range`; returns whether that is cut short, since it takes long.
 ///
 /// Piece by piece: filesystems end the writeback of what they submit as one when the last of it is
 /// on the device, and those who wait would go on all at once, with nothing under way.
@@ -467,12 +467,12 @@ impl Drop for Pinned<'_> {
 /// # Safety
 ///
 /// The inode of the mapping stays.
-unsafe fn write(mapping: *mut bindings::address_space, range: Range) {
+unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> bool {
     let first = (range.first << PAGE_SHIFT) as i64;
     let last = ((range.end << PAGE_SHIFT) as i64).wrapping_sub(1);
     // SAFETY: As promised by the caller.
     let alone = unsafe { wb::starting(mapping) };
-    let (mut started, since) = (0, jiffies());
+    let (mut started, mut cut, since) = (0, true, jiffies());
 
     // Whoever dirties it meanwhile does not keep this, and what it has pinned, for long.
     while jiffies().wrapping_sub(since) <= TAIL {
@@ -485,6 +485,7 @@ unsafe fn write(mapping: *mut bindings::address_space, range: Range) {
 
         started += piece;
         if piece < MOST_GOOD {
+            cut = false;
             break;
         }
     }
@@ -497,4 +498,5 @@ unsafe fn write(mapping: *mut bindings::address_space, range: Range) {
         trace::dontcache_piece(mapping, range.first, range.end, started);
     }
     count(bindings::vm_event_item_DONTCACHE_START, started);
+    cut
 }

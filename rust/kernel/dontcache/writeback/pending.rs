@@ -118,7 +118,13 @@ impl Pending {
         if nowait {
             return Next::Worker;
         }
-        self.leave(whole, now, page_shift);
+        self.leave(whole, page_shift);
+        // What others have left there is not younger for it: a stream would keep it for ever.
+        let left = self.range.unwrap_or(written);
+
+        if left.first >= written.first && left.end <= written.end {
+            self.since = now;
+        }
         Next::Write(whole)
     }
 
@@ -159,17 +165,21 @@ impl Pending {
             all
         };
 
-        self.leave(whole, now, page_shift);
+        self.leave(whole, page_shift);
+        self.since = now;
         (whole.first < whole.end).then_some(whole)
     }
 
     /// What was taken is dirty still; returns whether it is to be written once more. `busy` is
-    /// whether some of the file is under writeback. Others may be who dirty it: that ends.
-    pub fn again(&mut self, range: Range, now: usize, busy: bool) -> bool {
-        if self.again >= if busy { AGAIN_BUSY } else { AGAIN } {
-            return false;
+    /// whether some of the file is under writeback, `cut` whether it was too much for one time.
+    /// Others may be who dirty it: that ends.
+    pub fn again(&mut self, range: Range, now: usize, busy: bool, cut: bool) -> bool {
+        if !cut {
+            if self.again >= if busy { AGAIN_BUSY } else { AGAIN } {
+                return false;
+            }
+            self.again += 1;
         }
-        self.again += 1;
         self.left_since = now;
         self.left = Some(self.left.map_or(range, |left| left.with(range)));
         true
@@ -188,7 +198,7 @@ impl Pending {
     }
 
     /// What is `taken` is not pending any more, if it is at either end of what is.
-    fn leave(&mut self, taken: Range, now: usize, page_shift: u32) {
+    fn leave(&mut self, taken: Range, page_shift: u32) {
         let Some(all) = self.range else {
             return;
         };
@@ -205,7 +215,6 @@ impl Pending {
             },
         };
 
-        self.since = now;
         self.range = (left.first < left.end).then_some(left);
         if (taken.first..taken.end).contains(&(self.from >> page_shift)) {
             self.from = self.next.min(taken.end << page_shift);
@@ -357,6 +366,21 @@ mod tests {
 
     #[test]
     #[rustfmt::skip]
+    fn stream_keeps_nothing_else_from_its_turn() {
+        let large = (20 * PAGE, 28 * PAGE);
+
+        // Before it, and behind it.
+        assert_eq!(taken(&[(0, PAGE), large], GATHER, 19), [None, some(0, 20)]);
+        assert_eq!(taken(&[(0, PAGE), large], GATHER, 20), [some(0, 20), None]);
+        assert_eq!(taken(&[(90 * PAGE, 91 * PAGE), large], GATHER, 20), [some(28, 91), None]);
+        assert_eq!(
+            taken(&[(0, PAGE), large, (28 * PAGE, 36 * PAGE)], GATHER, 20),
+            [some(0, 28), None],
+        );
+    }
+
+    #[test]
+    #[rustfmt::skip]
     fn worker_leaves_the_end_of_a_stream_for_a_while() {
         let tail = [(0, PAGE), (PAGE, 2 * PAGE + 1)];
 
@@ -379,26 +403,29 @@ mod tests {
         );
         assert!(pending.is_empty());
         // When it had time to come to the device.
-        assert!(pending.again(range(2, 3), 1000, false));
-        assert!(pending.again(range(5, 6), 1000, false));
+        assert!(pending.again(range(2, 3), 1000, false, false));
+        assert!(pending.again(range(5, 6), 1000, false, false));
         assert!(!pending.is_empty());
         assert_eq!(pending.take(1019, 0, GATHER, TAIL, SHIFT), None);
         assert_eq!(pending.take(1020, GATHER, GATHER, TAIL, SHIFT), some(2, 6));
         for _ in 2..AGAIN {
-            assert!(pending.again(range(2, 3), 0, false));
+            assert!(pending.again(range(2, 3), 0, false, false));
             assert_eq!(pending.take(0, 0, 0, TAIL, SHIFT), some(2, 3));
         }
-        assert!(!pending.again(range(2, 3), 0, false));
+        assert!(!pending.again(range(2, 3), 0, false, false));
         assert!(pending.is_empty());
+        // What was too much for one time is no failure.
+        assert!(pending.again(range(2, 3), 0, false, true));
+        assert_eq!(pending.take(0, 0, 0, TAIL, SHIFT), some(2, 3));
         // Longer if there is writeback.
         for _ in AGAIN..AGAIN_BUSY {
-            assert!(pending.again(range(2, 3), 0, true));
+            assert!(pending.again(range(2, 3), 0, true, false));
             assert_eq!(pending.take(0, 0, 0, TAIL, SHIFT), some(2, 3));
         }
-        assert!(!pending.again(range(2, 3), 0, true));
+        assert!(!pending.again(range(2, 3), 0, true, false));
         // Beside what a stream goes on with.
         assert_eq!(pending.wrote(0, 7 * PAGE, 0, GOOD, false, SHIFT), Gather);
-        assert!(pending.again(range(2, 3), 0, true));
+        assert!(pending.again(range(2, 3), 0, true, false));
         assert_eq!(
             pending.wrote(7 * PAGE, 8 * PAGE, 1, GOOD, false, SHIFT),
             Write(range(0, 8))
@@ -414,6 +441,6 @@ mod tests {
         // Another write begins anew.
         pending.wrote(0, 1, 0, GOOD, false, SHIFT);
         assert!(!pending.is_empty());
-        assert!(pending.again(range(2, 3), 0, false));
+        assert!(pending.again(range(2, 3), 0, false, false));
     }
 }

@@ -64,8 +64,9 @@ impl Footprint {
 /// What was promised to writers that waited, and what they need not wait for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turns {
-    /// To those that have not run since.
+    /// To those that have not run since, and how often that was given up.
     owed: usize,
+    round: usize,
     /// When the last of them was promised it, when somebody looked last, and when for others too.
     promised: usize,
     looked: usize,
@@ -81,8 +82,9 @@ impl Turns {
     /// or no CPU: others do not wait for that. And what could not be written is to show again,
     /// after a few hundred times that, that it cannot: it may be others' since.
     pub fn looks(&mut self, now: usize, ticks: usize) {
-        if now.wrapping_sub(self.promised) >= ticks {
+        if self.owed > 0 && now.wrapping_sub(self.promised) >= ticks {
             self.owed = 0;
+            self.round = self.round.wrapping_add(1);
         }
         if now.wrapping_sub(self.despaired) >= ticks.saturating_mul(300) {
             self.stuck = 0;
@@ -108,15 +110,18 @@ impl Turns {
             .has_room(pages, bound)
     }
 
-    /// A writer may write `pages`, when it runs.
-    pub fn granted(&mut self, pages: usize, now: usize) {
+    /// A writer may write `pages`, when it runs. Returns what it has to tell then.
+    pub fn granted(&mut self, pages: usize, now: usize) -> usize {
         self.owed = self.owed.saturating_add(pages);
         self.promised = now;
+        self.round
     }
 
-    /// It runs.
-    pub fn took(&mut self, pages: usize) {
-        self.owed = self.owed.saturating_sub(pages);
+    /// It runs. If its promise was given up, what is owed now is owed to others.
+    pub fn took(&mut self, pages: usize, round: usize) {
+        if round == self.round {
+            self.owed = self.owed.saturating_sub(pages);
+        }
     }
 
     /// Whether nobody has looked for `ticks` jiffies: to add up what all CPUs have counted takes
@@ -156,11 +161,12 @@ pub enum Advice {
     Despair,
 }
 
-/// How long one of those that wait does so, and how long it sees no progress as the first of them.
+/// How long one of those that wait is the first of them, and how long it sees no progress then.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     tenth: usize,
-    came: usize,
+    /// When it was the first.
+    first: Option<usize>,
     least: usize,
     dirty: usize,
     since: usize,
@@ -168,11 +174,11 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// That of who comes `now`. `tenth` is a tenth of a second, in jiffies.
-    pub fn new(now: usize, tenth: usize) -> Self {
+    /// `tenth` is a tenth of a second, in jiffies.
+    pub fn new(tenth: usize) -> Self {
         Self {
             tenth,
-            came: now,
+            first: None,
             least: usize::MAX,
             dirty: usize::MAX,
             since: 0,
@@ -189,12 +195,14 @@ impl Patience {
     ///
     /// Less than ever since it was the first is progress. Less than the last time is not: who does
     /// not wait for a turn makes it more again, for ever. With progress it ends after 5 seconds
-    /// too: what others have left dirty, lazily or under another policy, may take minutes, and a
-    /// freeze of the file system waits for who waits. What those have written who take turns is
-    /// gone before.
+    /// too: what others have left dirty, lazily or under another policy, may take minutes. Not 5
+    /// seconds since it came: in a queue that is longer than that each would be let go, whatever
+    /// the device does.
     pub fn found(&mut self, footprint: Footprint, now: usize) -> Advice {
+        let first = *self.first.get_or_insert(now);
+
         self.dirty = self.dirty.min(footprint.dirty());
-        if now.wrapping_sub(self.came) >= self.tenth.saturating_mul(50) {
+        if now.wrapping_sub(first) >= self.tenth.saturating_mul(50) {
             return Advice::GrantSome;
         }
         if footprint.all < self.least {
@@ -282,12 +290,13 @@ mod tests {
         assert!(turns.admits(of(10, 10), 50, 100));
         assert!(!turns.admits(of(11, 11), 50, 100));
         // Nor is it if there is nothing else.
-        turns.granted(60, 0);
+        let round = turns.granted(60, 0);
+
         assert!(!turns.admits(of(0, 0), 1, 100));
-        turns.took(60);
-        turns.took(40);
+        turns.took(60, round);
+        turns.took(40, round);
         assert!(turns.admits(of(60, 60), 40, 100));
-        turns.took(1);
+        turns.took(1, round);
         assert!(turns.admits(of(60, 60), 40, 100));
     }
 
@@ -295,12 +304,25 @@ mod tests {
     fn what_is_promised_to_who_does_not_run_is_room_after_a_while() {
         let mut turns = Turns::default();
 
-        turns.granted(50, MAX - 9);
-        turns.granted(50, MAX - 4);
+        let late = turns.granted(50, MAX - 9);
+
+        assert_eq!(turns.granted(50, MAX - 4), late);
         turns.looks(24, 30);
         assert!(!turns.admits(of(0, 0), 1, 100));
         turns.looks(25, 30);
         assert!(turns.admits(of(0, 0), 50, 100));
+
+        // Who runs at last takes nothing of what others are owed since.
+        let round = turns.granted(100, 26);
+
+        turns.took(50, late);
+        assert!(!turns.admits(of(0, 0), 1, 100));
+        turns.looks(27, 30);
+        turns.took(100, round);
+        assert!(turns.admits(of(0, 0), 50, 100));
+        // What nobody is owed is not given up.
+        turns.looks(100, 30);
+        assert_eq!(turns.granted(1, 100), round);
     }
 
     #[test]
@@ -333,10 +355,10 @@ mod tests {
         assert!(turns.may_look(17, 10));
     }
 
-    /// The first finds so many pages so many jiffies after it came, and is advised that.
+    /// The first finds so many pages so many jiffies after it was that, and is advised so.
     fn advised(found: &[(usize, usize, Advice)]) {
         const START: usize = MAX - 4;
-        let mut patience = Patience::new(START, 10);
+        let mut patience = Patience::new(10);
 
         for &(all, after, advice) in found {
             let now = START.wrapping_add(after);
@@ -349,8 +371,8 @@ mod tests {
     #[rustfmt::skip]
     fn first_asks_for_help_and_then_despairs() {
         advised(&[
-            (100, 5, Wait), (100, 14, Wait), (200, 15, Kick), (100, 24, Wait),
-            (100, 104, Kick), (100, 105, Despair), (100, 106, Despair),
+            (100, 0, Wait), (100, 9, Wait), (200, 10, Kick), (100, 19, Wait),
+            (100, 99, Kick), (100, 100, Despair), (100, 101, Despair),
         ]);
         // Less than ever is progress. More than that, and less again, is none.
         advised(&[
@@ -360,8 +382,8 @@ mod tests {
     }
 
     #[test]
-    fn first_has_waited_for_five_seconds_at_most_whatever_progress_there_is() {
-        let mut patience = Patience::new(MAX - 4, 10);
+    fn first_is_so_for_five_seconds_at_most_whatever_progress_there_is() {
+        let mut patience = Patience::new(10);
 
         for nr in 0..50 {
             let now = (MAX - 4).wrapping_add(10 * nr);

@@ -36,6 +36,8 @@ pub(super) struct Waiter {
     /// How much it may write then.
     pub(super) pages: usize,
     granted: Atomic<bool>,
+    /// Of that: for [`Turns::took`].
+    round: Atomic<usize>,
     next: *mut Waiter,
 }
 
@@ -47,12 +49,18 @@ impl Waiter {
             task: unsafe { bindings::get_current() },
             pages,
             granted: Atomic::new(false),
+            round: Atomic::new(0),
             next: ptr::null_mut(),
         }
     }
 
     pub(super) fn is_granted(&self) -> bool {
         self.granted.load(Relaxed)
+    }
+
+    /// What was granted is taken. With the lock held.
+    pub(super) fn take(&self, turns: &mut Turns) {
+        turns.took(self.pages, self.round.load(Relaxed));
     }
 }
 
@@ -120,8 +128,9 @@ impl Waiters {
             return;
         };
         let task = first.task;
+        let round = self.turns.granted(first.pages, jiffies());
 
-        self.turns.granted(first.pages, jiffies());
+        first.round.store(round, Relaxed);
         self.first = first.next;
         if self.first.is_null() {
             self.last = ptr::null_mut();

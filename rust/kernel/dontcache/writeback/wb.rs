@@ -423,13 +423,27 @@ impl Wb {
         unsafe { self.mappings.remove(lists, frozen, dirty) }
     }
 
+    /// What is not waited for, and not for longer than that lasts, whether somebody waits or not.
+    #[inline]
+    fn stuck(&self) -> usize {
+        if self.stuck.load(Relaxed) > 0 {
+            self.looks(&mut self.queue.lock());
+        }
+        self.stuck.load(Relaxed)
+    }
+
+    /// What was promised, and what is not waited for, is so for a while.
+    fn looks(&self, queue: &mut Waiters) {
+        queue.turns.looks(jiffies(), PROMISED);
+        self.stuck.store(queue.turns.stuck(), Relaxed);
+    }
+
     /// Lets writers go on that have waited longest, as far as there is room for what each may
     /// write.
     fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
         let bound = self.bound();
 
-        queue.turns.looks(jiffies(), PROMISED);
-        self.stuck.store(queue.turns.stuck(), Relaxed);
+        self.looks(queue);
         while queue
             .first()
             .is_some_and(|waiter| queue.turns.admits(footprint, waiter.pages, bound))
@@ -454,7 +468,7 @@ impl Wb {
 
             same.then(|| looks.then(|| current.footprint(true)))
         };
-        let mut patience = Patience::new(jiffies(), TENTH);
+        let mut patience = Patience::new(TENTH);
         let mut queue = self.queue.lock();
 
         // SAFETY: It is removed below, unless it is granted.
@@ -483,7 +497,8 @@ impl Wb {
                 unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
             }
             queue = self.queue.lock();
-            if found.is_none() {
+            // SAFETY: The file is open.
+            if found.is_none() || unsafe { freezes(mapping) } {
                 break;
             }
             // SAFETY: It is this task's own. Others may have let it go on since, and know more.
@@ -492,12 +507,10 @@ impl Wb {
                     queue.turns.despaired(patience.dirty(), jiffies());
                     self.stuck.store(queue.turns.stuck(), Relaxed);
                 }
-                if matches!(advice, Advice::Despair | Advice::GrantSome) {
-                    if footprint.writeback == 0 {
-                        queue.grant_all();
-                    } else {
-                        queue.grant_some(self.bound() / 2);
-                    }
+                if advice == Advice::Despair && footprint.writeback == 0 {
+                    queue.grant_all();
+                } else if matches!(advice, Advice::Despair | Advice::GrantSome) {
+                    queue.grant_some(self.bound() / 2);
                 } else if first && footprint.writeback == 0
                     || queue.turns.may_serve(jiffies(), LOOK)
                 {
@@ -513,8 +526,12 @@ impl Wb {
             }
             queue.control.held();
             drop(queue);
+
+            // Many that wait look seldom, since each takes the lock: completions wake them.
+            let sleep = if first { LOOK } else { TENTH };
+
             // SAFETY: No locks are held.
-            unsafe { bindings::io_schedule_timeout(LOOK as c_long) };
+            unsafe { bindings::io_schedule_timeout(sleep as c_long) };
             queue = self.queue.lock();
         }
         // SAFETY: As above.
@@ -523,7 +540,8 @@ impl Wb {
         let granted = unsafe { (*this).is_granted() };
 
         if granted {
-            queue.turns.took(pages);
+            // SAFETY: As above.
+            unsafe { (*this).take(&mut queue.turns) };
         } else {
             queue.remove(this);
         }
@@ -534,6 +552,23 @@ impl Wb {
             0
         }
     }
+}
+
+/// Whether the file system of the mapping is to be frozen, which waits for writers. They write what
+/// they have begun, and no more.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+unsafe fn freezes(mapping: *mut bindings::address_space) -> bool {
+    // SAFETY: As promised by the caller. Who freezes it sets that meanwhile.
+    let frozen = unsafe {
+        let sb = (*(*mapping).host).i_sb;
+
+        (&raw const (*sb).s_writers.frozen).read_volatile()
+    };
+
+    c_uint::from(frozen) != bindings::SB_UNFROZEN
 }
 
 /// Where workers run: writers may be who frees memory for others.
@@ -559,9 +594,15 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
     if wb.waiting.load(Relaxed) > 0 {
         return true;
     }
-    let stuck = wb.stuck.load(Relaxed);
+    let stuck = wb.stuck();
+    let counted = if wb.is_small() { error() } else { 0 };
 
-    if current.footprint(false).without(stuck).fits(pages, bound) {
+    if current
+        .footprint(false)
+        .without(stuck)
+        .with(counted)
+        .fits(pages, bound)
+    {
         return false;
     }
 
@@ -598,7 +639,7 @@ pub(super) unsafe fn pace(
         return 0;
     };
     let target = wb.bound();
-    let stuck = wb.stuck.load(Relaxed);
+    let stuck = wb.stuck();
     let mut footprint = current.footprint(false).without(stuck);
 
     // To add up all CPUs' takes long, and is of use only near the bound.
