@@ -7,6 +7,8 @@ BENCH_ARGS := $(if $(INSTRUMENT),--instruments $(INSTRUMENT)) $(if $(MODEL),--mo
 	$(if $(REPETITIONS),--repetitions $(REPETITIONS)) $(if $(VARIATIONS),--variations $(VARIATIONS)) \
 	$(if $(SEED),--seed $(SEED))
 
+B := $(or $(DONTCACHE_BUILD),build)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants mutations kernel apply install uninstall series instructions clean distclean
 
@@ -17,22 +19,24 @@ help: ## list the targets
 	@echo "  KDIR=DIR BRANCH=name   install, uninstall: the tree that is changed, and its new branch"
 	@echo "  RUSTC= RUST_LIB_SRC= BINDGEN= CARGO=   instead of what is found"
 	@echo "  DONTCACHE_CACHE=DIR DONTCACHE_BUILD=DIR JOBS=N   where and how to build"
-	@echo "  demo: POLICY=flush|lazy|kick MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
-	@echo "  test: TESTS='check um' TEST_MINUTES=n (kernels that would be built later are skipped)"
+	@echo "  modes: demo has buffered dontcache direct lazy; bench c kick flush lazy paced lazyflag buffered direct ..."
+	@echo "  demo: POLICY=flush|lazy|kick|paced MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
+	@echo "  test: TESTS='check front install host um lab objects x86 guest hotunplug off', by name also"
+	@echo "        smp kasan rt hz100 upstream mutations; TEST_MINUTES=n (what comes later is skipped)"
 	@echo "  fresh: FRESH_DIR=DIR keeps the machine there, or takes it from there"
 	@echo "  torture: MINUTES=n ENGINES='rust-torture rust-kcsan' SEED=n"
 	@echo "  mechanisms: SEEDS=n (boots of each kernel) VARIANTS='thread unbounded' OUT=DIR"
 	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n OUT=DIR"
 
-demo: ## build, boot, and compare four modes of I/O on XFS (15 min, then 4)
-	@setup/demo.sh $(abspath $(or $(OUT),build/demo)) "$(POLICY)" "$(MODES)" "$(WORKLOADS)" \
+demo: ## build, boot, and compare four modes of I/O on XFS (25 min, then 4)
+	@setup/demo.sh $(abspath $(or $(OUT),$(B)/demo)) "$(POLICY)" "$(MODES)" "$(WORKLOADS)" \
 		$(if $(SEED),--seed $(SEED))
 
 bench: ## the lab: which engine and which policy is better at what (builds of an hour, then 15 min)
-	@setup/bench.sh $(abspath $(or $(OUT),build/bench)) $(BENCH_ARGS)
+	@setup/bench.sh $(abspath $(or $(OUT),$(B)/bench)) $(BENCH_ARGS)
 
 bench-full: ## the lab with all devices, modes and workloads, in real time too (hours)
-	@setup/bench.sh $(abspath $(or $(OUT),build/bench-full)) --full $(BENCH_ARGS)
+	@setup/bench.sh $(abspath $(or $(OUT),$(B)/bench-full)) --full $(BENCH_ARGS)
 
 bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
 	@[ -n "$(A)" ] && [ -n "$(B)" ] || { echo "error: two runs are compared" >&2; \
@@ -40,9 +44,9 @@ bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
 	@python3 bench/lab.py compare $(if $(MARGIN),--margin $(MARGIN)) "$(A)" "$(B)"
 
 mechanisms: ## what each mechanism of the engines brings, in counts (builds of half an hour, then 10 min)
-	@setup/mechanisms.sh $(abspath $(or $(OUT),build/mechanisms)) "$(or $(SEEDS),3)" $(VARIANTS)
+	@setup/mechanisms.sh $(abspath $(or $(OUT),$(B)/mechanisms)) "$(or $(SEEDS),3)" $(VARIANTS)
 
-test: ## every test: host, KUnit, guests on UML and QEMU, lab, objects, hot-unplug (an hour)
+test: ## host, KUnit, guests on UML and QEMU, lab, objects, hot-unplug (hours; TESTS='check um' is a part)
 	@setup/test.sh $(TESTS)
 
 fresh: ## make demo and make test on a machine with nothing but make and git (debootstrap; root)
@@ -67,7 +71,7 @@ uninstall: ## take it out again, KDIR=DIR
 	@setup/uninstall.sh "$(KDIR)" "$(or $(BRANCH),dontcache-rust)"
 
 series: ## write the overlay as patches for git am, and as one patch, in build/series or OUT=DIR
-	@setup/make-series.sh $(abspath $(or $(OUT),build/series))
+	@setup/make-series.sh $(abspath $(or $(OUT),$(B)/series))
 
 kernel: ## build the UML kernel of the demo and print where it is
 	@setup/overlay.sh
@@ -75,13 +79,13 @@ kernel: ## build the UML kernel of the demo and print where it is
 
 apply: ## apply the overlay to a copy of the kernel source and print where it is
 	@setup/overlay.sh
-	@echo $${DONTCACHE_BUILD:-build}/linux
+	@echo $(B)/linux
 
 instructions: ## count the instructions of the hot path, C and Rust, in x86 objects
 	@setup/instructions.sh
 
 clean: ## remove what was built
-	rm -rf build
+	@setup/clean.sh build
 
-distclean: clean ## remove the cache as well: sources, tools, ccache
-	@setup/distclean.sh
+distclean: ## remove the cache as well: sources, tools, ccache
+	@setup/clean.sh all

@@ -55,8 +55,17 @@ def choice_list(allowed):
     return parse
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong, and what to do next, as all else here: nobody has called lab.py."""
+
+    def error(self, message):
+        self.exit(2, f"error: {message}\n  next: make help lists what there is\n")
+
+
 def natural(text):
     """An argparse type: a whole number that is not 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
@@ -209,6 +218,10 @@ def command_kernels(args):
     }
     if "count" in args.instruments:
         wanted |= {("x86", engine) for engine in ("c", "rust")}
+    if not wanted:
+        print("error: the lab has none of these workloads in these modes", file=sys.stderr)
+        print("  next: leave one of them out", file=sys.stderr)
+        return 1
     for build, engine in sorted(wanted):
         print(build, engine)
     return 0
@@ -332,7 +345,7 @@ def command_compare(args):
 
 def parse_args():
     """The command line; the Makefile passes it on from variables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Parser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="measure and report")
     run.set_defaults(command=command_run)

@@ -20,6 +20,17 @@ prepare() {
 	[ -f "$kernel" ] || die "no kernel $kernel" "setup/kernel.sh builds it"
 }
 
+# interruptible COMMAND...: runs what puts itself into a group of its own, as timeout does: it would
+# not hear that the script is interrupted.
+interruptible() {
+	local pid
+
+	"$@" &
+	pid=$!
+	trap 'kill '"$pid"' 2> /dev/null; exit 130' INT TERM
+	wait "$pid"
+}
+
 # finish STATUS: exits as the script did, or says why there is no status of it,
 # when the emulator ended with STATUS.
 finish() {

@@ -40,7 +40,7 @@ for arg in "$@" null_blk.nr_devices=0 panic=-1; do
 	args+=(--append "$arg")
 done
 rc=0
-PATH=$venv/bin:$PATH timeout -k 5 "$seconds" "$venv/bin/vng" --disable-kvm --disable-microvm --force-9p \
+PATH=$venv/bin:$PATH interruptible timeout -k 5 "$seconds" "$venv/bin/vng" --disable-kvm --disable-microvm --force-9p \
 	--cpus "${CPUS:-4}" --memory "${MEMORY:-1G}" --rwdir "$scratch" --qemu "$qemu" "${args[@]}" \
 	--qemu-opts="-drive file=$scratch/disk,format=raw,cache=unsafe,if=none,id=nvm -device nvme,serial=dontcache,drive=nvm${NVME:+,$NVME}${ICOUNT:+ -icount shift=$ICOUNT,sleep=on}" \
 	--verbose --run "$kernel" -- sh "$scratch/start" > "$scratch/console" 2>&1 < /dev/null || rc=$?

@@ -22,9 +22,9 @@ shm=$(df -Pm /dev/shm 2> /dev/null | awk 'NR == 2 { print $4 }')
 [ "${shm:-0}" -lt 4096 ] || export TMPDIR=/dev/shm
 
 rc=0
-timeout -k 5 "$seconds" "$kernel" "$@" seccomp=on \
+interruptible timeout -k 5 "$seconds" "$kernel" "$@" seccomp=on \
 	root=/dev/root rootfstype=hostfs rootflags=/ ro init="$ROOT/guest/init" \
-	guest_scratch="$scratch" null_blk.nr_devices=0 con=null con0=fd:0,fd:1 \
+	guest_scratch="$scratch" uml_dir="$scratch/" null_blk.nr_devices=0 con=null con0=fd:0,fd:1 \
 	panic=-1 quiet > "$scratch/console" 2>&1 < /dev/null || rc=$?
 stty sane 2> /dev/null || true
 finish $rc

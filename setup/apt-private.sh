@@ -21,10 +21,8 @@ command -v apt-get > /dev/null ||
 
 apt=$CACHE/apt
 mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$out"
-# shellcheck disable=SC2016 # the dollar is for apt
-site=$(apt-get indextargets --format '$(SITE)' 2> /dev/null | grep -v security | head -n 1)
+site=$(debian_site)
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-[ -n "$site" ] || die "apt knows no package mirror" "run apt-get update as root, then try again"
 [ -e "$keyring" ] || die "$keyring is missing" "apt-get install debian-archive-keyring"
 
 for suite in experimental sid trixie-backports; do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# make demo: the lab in small, on one kernel: four modes of I/O on four workloads,
+# make demo: the lab in small, on one kernel: four modes of I/O on five workloads,
 # in real time, each once.
 #
 # usage: demo.sh OUTDIR POLICY MODES WORKLOADS [OPTION OF bench/lab.py run...]
@@ -14,8 +14,8 @@ workloads=${4:-seqwrite,mixed,writers,randwrite,seqread}
 shift 4
 
 case $policy in
-flush | lazy | kick) ;;
-*) die "invalid choice of a policy: $policy" "use flush, lazy or kick" ;;
+flush | lazy | kick | paced) ;;
+*) die "invalid choice of a policy: $policy" "use flush, lazy, kick or paced" ;;
 esac
 # The lab has a name for each pair of a kernel and a mode; ours is the kernel here.
 names=

@@ -4,8 +4,6 @@
 
 # Where install_files() keeps what it replaced.
 STATE=.dontcache-rust
-# Git must look at the tree that is named.
-unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_COMMON_DIR
 
 # find_tree WHAT KDIR: sets tree to the top of a Linux 7.3 tree.
 find_tree() {

@@ -5,8 +5,15 @@
 
 set -euo pipefail
 
+# What the user has set for kernels and repositories of their own: it would decide what is built,
+# and where to.
+unset KBUILD_OUTPUT KBUILD_EXTMOD KBUILD_VERBOSE KCONFIG_CONFIG KCONFIG_ALLCONFIG O M ARCH SUBARCH CROSS_COMPILE \
+	LLVM LLVM_IAS MAKEFLAGS MAKEOVERRIDES MFLAGS GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY \
+	GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR GIT_NAMESPACE GIT_PREFIX GIT_CONFIG GIT_CONFIG_PARAMETERS \
+	GIT_CONFIG_COUNT
+
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-CACHE=${DONTCACHE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dontcache-rust}
+CACHE=${DONTCACHE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/dontcache-rust}
 BUILD=${DONTCACHE_BUILD:-$ROOT/build}
 # Whole, since not all of what gets them runs here.
 [[ $CACHE = /* ]] || CACHE=$PWD/$CACHE
@@ -16,6 +23,11 @@ JOBS=${JOBS:-$(nproc)}
 # A clone in another directory finds what was compiled in this one.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$BUILD} CCACHE_NOHASHDIR=1
 export CCACHE_DIR=${CCACHE_DIR:-$CACHE/ccache}
+
+# A group of its own may set a terminal, which stops it otherwise.
+trap '' TTOU
+# Not into the home directory: bench/plots.py.
+export MPLCONFIGDIR=$CACHE/matplotlib
 
 say() {
 	printf '%s\n' "$*" >&2
@@ -28,17 +40,64 @@ die() {
 	exit 1
 }
 
+# claim NAME DIR: DIR, where NAME= says, is ours: files are removed from it. Not one that has
+# somebody else's.
+claim() {
+	[ ! -e "$2/.dontcache-rust" ] || return 0
+	[ ! -e "$2" ] || [ -z "$(ls -A "$2")" ] ||
+		die "$1=$2 has something else in it" "name a directory that is empty, or not there"
+	{ mkdir -p "$2" && : > "$2/.dontcache-rust"; } || die "cannot create $2" "name another place with $1="
+}
+
 # need_space DIR GIB: an unpacked kernel, its builds and ccache do not fit in
-# less, and a build that dies of ENOSPC leaves truncated objects behind.
+# less, and a build that dies of ENOSPC leaves truncated objects behind. What we have there counts,
+# but for a GiB.
 need_space() {
-	local dir=$1 want=$2 have
+	local dir=$1 want=$2 have ours=0
 
 	mkdir -p "$dir" || die "cannot create $dir" \
 		"make it writable, or name another place with DONTCACHE_CACHE= or DONTCACHE_BUILD="
 	have=$(df -Pk "$dir" | awk 'NR == 2 { print int($4 / 1048576) }')
-	[ "$have" -ge "$want" ] ||
+	if [ "$have" -lt "$want" ] && [ "$have" -ge 1 ]; then
+		ours=$(du -sck "$CACHE" "$BUILD" 2> /dev/null | awk 'END { print int($1 / 1048576) }')
+	fi
+	[ $((have + ours)) -ge "$want" ] ||
 		die "$dir has $have GiB free, $want GiB are needed" \
 			"free some space, or name another place with DONTCACHE_CACHE= or DONTCACHE_BUILD="
+}
+
+# debian_site: the address of this machine's Debian mirror. Others may have their packages in its lists.
+debian_site() {
+	local site
+
+	# shellcheck disable=SC2016 # the dollar is for apt
+	site=$(apt-get indextargets --format '$(SITE)' 'Origin: Debian' 2> /dev/null | grep -v security | head -n 1) || true
+	[ -n "$site" ] || die "apt knows no Debian mirror" \
+		"run apt-get update as root and try again; elsewhere than on Debian, pass KERNEL_SRC=DIR"
+	echo "$site"
+}
+
+# watch PID SECONDS: until it ends, shows the time gone and the time left on a terminal.
+watch() {
+	local start now left
+
+	start=$(date +%s)
+	while kill -0 "$1" 2> /dev/null; do
+		if [ -t 2 ]; then
+			now=$(date +%s)
+			left=$(($2 - now + start))
+			[ "$left" -ge 0 ] || left=0
+			printf '\r  %d s, about %d s left \033[K' $((now - start)) "$left" >&2
+		fi
+		sleep 1
+	done
+	[ ! -t 2 ] || printf '\r\033[K' >&2
+}
+
+# memo NAME: the file that has how many seconds that took here the last time.
+memo() {
+	mkdir -p "$CACHE/took"
+	printf '%s/took/%s' "$CACHE" "$(printf '%s' "$1" | tr -c 'A-Za-z0-9' '-')"
 }
 
 # step ESTIMATE LOG COMMAND...: runs COMMAND with its output in LOG. On a
@@ -46,38 +105,40 @@ need_space() {
 # replaced by what the step took here the last time). On failure it shows the
 # end of LOG, since that is where the reason is.
 step() {
-	local estimate=$1 log=$2 start now left pid rc=0 took memo
+	local estimate=$1 log=$2 start pid rc=0 took memo
 	local name=${STEP_NAME:-$3}
 	shift 2
 
-	mkdir -p "$(dirname "$log")" "$CACHE/took"
-	memo=$CACHE/took/$(printf '%s' "$name" | tr -c 'A-Za-z0-9' '-')
+	mkdir -p "$(dirname "$log")"
+	memo=$(memo "$name")
 	[ ! -s "$memo" ] || estimate=$(cat "$memo")
 	start=$(date +%s)
 	printf '%s (about %d s)\n' "$name" "$estimate" >&2
+	# A background step outlives an interrupted script unless it is told, with what it has started:
+	# so that is a group of its own.
+	set -m
 	"$@" > "$log" 2>&1 < /dev/null &
 	pid=$!
-	# A background step outlives an interrupted script unless it is told.
-	trap 'kill '"$pid"' 2> /dev/null; exit 130' INT TERM
-	while kill -0 "$pid" 2> /dev/null; do
-		if [ -t 2 ]; then
-			now=$(date +%s)
-			left=$((estimate - now + start))
-			[ "$left" -ge 0 ] || left=0
-			printf '\r  %d s, about %d s left \033[K' $((now - start)) "$left" >&2
-		fi
-		sleep 1
-	done
+	set +m
+	trap 'kill -- -'"$pid"' 2> /dev/null; exit 130' INT TERM
+	watch "$pid" "$estimate"
 	wait "$pid" || rc=$?
 	trap - INT TERM
-	[ ! -t 2 ] || printf '\r\033[K' >&2
 	took=$(($(date +%s) - start))
 	if [ "$rc" -ne 0 ]; then
 		# Parallel builds go on for a while after the line that matters.
 		grep -n -m 5 -A 4 -iE '(^|[^a-z_-])(error|fatal|not in the configuration)[:[]' "$log" >&2 ||
 			tail -n 25 "$log" >&2
-		die "$name failed after $took s (status $rc)" "read $log"
+		die "$name failed after $took s (status $rc)" "${STEP_NEXT:-read} $log"
 	fi
 	echo "$took" > "$memo"
 	printf '  done in %d s\n' "$took" >&2
 }
+
+case $ROOT$BUILD$CACHE in
+*[[:space:]:]*) die "there is a space or a colon in $ROOT, $BUILD or $CACHE" "make does not work there: move it" ;;
+esac
+[ "$(uname -m)" = x86_64 ] || die "this is a $(uname -m) machine" "use an x86-64 one: UML and the tests are for that"
+[ -n "${HOME:-}${DONTCACHE_CACHE:-}${XDG_CACHE_HOME:-}" ] || die "HOME is not set" "say where to put what is downloaded: DONTCACHE_CACHE=DIR"
+[ -z "${DONTCACHE_BUILD:-}" ] || claim DONTCACHE_BUILD "$BUILD"
+[ -z "${DONTCACHE_CACHE:-}" ] || claim DONTCACHE_CACHE "$CACHE"

@@ -17,6 +17,12 @@ src=$("$ROOT/setup/kernel-source.sh")
 tree=$BUILD/linux
 stage=$BUILD/stage
 
+# release: what tells one state of the source from another, without a look at each file.
+release() {
+	stat -c '%Y %s' "$src/Makefile"
+	git -C "$src" rev-parse -q --verify HEAD 2> /dev/null || true
+}
+
 copy_tree() {
 	rm -rf "$tree" "$tree.tmp"
 	mkdir -p "$tree.tmp"
@@ -32,6 +38,7 @@ copy_tree() {
 		fi
 	fi
 	echo "$src" > "$tree.tmp/.overlay-source"
+	release > "$tree.tmp/.overlay-release"
 	mv "$tree.tmp" "$tree"
 }
 
@@ -70,7 +77,7 @@ patches=$(series '')
 mapfile -t patches <<< "$patches"
 stage_patches "$stage" "$src" "${patches[@]}"
 stage_overlay
-if [ "$(cat "$tree/.overlay-source" 2> /dev/null)" != "$src" ]; then
+if [ "$(cat "$tree/.overlay-source" "$tree/.overlay-release" 2> /dev/null)" != "$(echo "$src" && release)" ]; then
 	need_space "$BUILD" 12
 	STEP_NAME="copying the kernel source" step 30 "$BUILD/log/copy-tree.log" copy_tree
 fi

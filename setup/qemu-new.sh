@@ -18,9 +18,7 @@ download() {
 	local apt=$dir.tmp/apt site opts deb
 
 	command -v apt-get > /dev/null || die "no apt-get here" "install QEMU >= 10 and pass QEMU=PATH"
-	# shellcheck disable=SC2016 # the dollar is for apt
-	site=$(apt-get indextargets --format '$(SITE)' 2> /dev/null | grep -v security | head -n 1)
-	[ -n "$site" ] || die "apt knows no package mirror" "run apt-get update as root, then try again"
+	site=$(debian_site)
 	[ -e "$keyring" ] || die "$keyring is missing" "apt-get install debian-archive-keyring"
 
 	rm -rf "$dir.tmp"

@@ -56,13 +56,22 @@ count() {
 
 # run NAME COMMAND...: runs a set of tests, counts them, and shows what failed.
 run() {
-	local name=$1 log rc=0 before=$failed start
+	local name=$1 log rc=0 before=$failed start memo pid estimate=60
 	shift
 
 	log=$BUILD/log/test-$(printf '%s' "$name" | tr -c 'A-Za-z0-9\n' '-').log
 	start=$(date +%s)
+	memo=$(memo "test $name")
 	echo "== $name"
-	"$@" > "$log" 2>&1 < /dev/null || rc=$?
+	[ ! -s "$memo" ] || estimate=$(cat "$memo")
+	set -m
+	"$@" > "$log" 2>&1 < /dev/null &
+	pid=$!
+	set +m
+	trap 'kill -- -'"$pid"' 2> /dev/null; exit 130' INT TERM
+	watch "$pid" "$estimate"
+	wait "$pid" || rc=$?
+	trap - INT TERM
 	count "$log" || { [ $rc -ne 0 ] || rc=125; }
 	grep -E '^skip |\[SKIPPED\]' "$log" | sed 's/^/    /' || true
 	if [ $rc -ne 0 ]; then
@@ -72,7 +81,8 @@ run() {
 		tail -n 15 "$log"
 		echo "    failed with status $rc; next: read $log"
 	fi
-	echo "    $(($(date +%s) - start)) s"
+	echo $(($(date +%s) - start)) > "$memo"
+	echo "    $(cat "$memo") s"
 }
 
 # The C code fails this test, so the test can fail: it hangs the offline.
@@ -116,6 +126,8 @@ build() {
 }
 
 start=$(date +%s)
+# A wrong tree is to be heard of now, and not after the tools are there.
+[ -z "${KERNEL_SRC:-}" ] || "$ROOT/setup/kernel-source.sh" > /dev/null
 need_space "$CACHE" 12
 find_toolchain
 mkdir -p "$BUILD/log"

@@ -33,11 +33,11 @@ APT_UPDATED=
 install_packages() {
 	can_install || die "missing packages: $*" "install them, for example: apt-get install $*"
 	if [ -z "$APT_UPDATED" ]; then
-		STEP_NAME="reading the package lists" \
+		STEP_NAME="reading the package lists" STEP_NEXT="check the network, and read" \
 			step 10 "$CACHE/log/apt-update.log" apt-get -o DPkg::Lock::Timeout=300 update
 		APT_UPDATED=y
 	fi
-	STEP_NAME="installing $*" step 60 "$CACHE/log/apt-install.log" \
+	STEP_NAME="installing $*" STEP_NEXT="check the network, and read" step 60 "$CACHE/log/apt-install.log" \
 		env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 \
 		install -y --no-install-recommends "$@"
 }
@@ -153,6 +153,7 @@ install_clang() {
 find_bindgen() {
 	local tool
 
+	[ -z "${BINDGEN:-}" ] || command -v "$BINDGEN" > /dev/null || die "BINDGEN=$BINDGEN is not a program" "leave it out, or name one"
 	for tool in "${BINDGEN:-}" bindgen "$CACHE/bindgen/bin/bindgen"; do
 		tool=$(command -v "$tool") || continue
 		if at_least "$("$tool" --version | awk '{ print $2 }')" "$MIN_BINDGEN"; then
@@ -164,6 +165,7 @@ find_bindgen() {
 }
 
 find_cargo() {
+	[ -z "${CARGO:-}" ] || command -v "$CARGO" > /dev/null || die "CARGO=$CARGO is not a program" "leave it out, or name one"
 	CARGO=$(command -v "${CARGO:-cargo}") ||
 		{ need_tools cargo="$([ -n "$(available cargo-web)" ] && echo cargo-web || echo cargo)" && CARGO=$(command -v cargo); }
 }
@@ -176,6 +178,8 @@ find_toolchain() {
 		/usr/include/libelf.h=libelf-dev /usr/include/openssl/ssl.h=libssl-dev \
 		/etc/ssl/certs/ca-certificates.crt=ca-certificates
 
+	[ -z "${RUST_LIB_SRC:-}" ] || [ -f "$RUST_LIB_SRC/core/src/lib.rs" ] ||
+		die "RUST_LIB_SRC=$RUST_LIB_SRC has no source of Rust's library" "leave it out, or name the directory that has core/"
 	[ -n "$(rustcs)" ] || install_rustc
 	[ -n "$(llvms)" ] || install_clang
 	while read -r rustc src; do
@@ -194,6 +198,7 @@ find_toolchain() {
 	LIBCLANG_PATH=$("llvm-config$LLVM_SUFFIX" --libdir 2> /dev/null || echo "/usr/lib/llvm$LLVM_SUFFIX/lib")
 	[ ! -d "$LIBCLANG_PATH" ] || export LIBCLANG_PATH
 	find_cargo
+	[ -z "${BINDGEN:-}" ] || find_bindgen > /dev/null
 	if ! BINDGEN=$(find_bindgen); then
 		STEP_NAME="building bindgen $NEW_BINDGEN" step 60 "$CACHE/log/bindgen.log" \
 			"$CARGO" install --locked --root "$CACHE/bindgen" --version "$NEW_BINDGEN" bindgen-cli

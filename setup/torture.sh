@@ -41,6 +41,8 @@ run() {
 		"$ROOT/guest/torture.sh" kasan_multi_shot log_buf_len=16M no5lvl kcsan.skip_watch=500
 }
 
+# A wrong tree is to be heard of now, and not after the tools are there.
+[ -z "${KERNEL_SRC:-}" ] || "$ROOT/setup/kernel-source.sh" > /dev/null
 need_space "$CACHE" 12
 find_toolchain
 need_tools insmod=kmod rmmod=kmod dmesg=util-linux mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs
