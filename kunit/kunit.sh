@@ -12,7 +12,8 @@ engine=$2
 filter=${3:-}
 args=(--build_dir="$BUILD/$arch-$engine" --timeout="${KUNIT_TIMEOUT:-300}")
 case $arch in
-um | virtual) args+=(--kernel_args=ncpus=4 --kernel_args=seccomp=on) ;;
+um | virtual) args+=(--kernel_args=ncpus=4 --kernel_args=seccomp=on
+		--kernel_args="uml_dir=$BUILD/$arch-$engine/") ;;
 x86)
 	QEMU=$("$ROOT/setup/qemu.sh")
 	export QEMU

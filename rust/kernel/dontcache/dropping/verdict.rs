@@ -40,6 +40,18 @@ pub enum Verdict {
 ///
 /// What is dirty needs no other try, also if somebody else has its lock: a try would come before
 /// the writeback, whose end is one.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::dontcache::dropping::verdict::{decide, State, Verdict};
+///
+/// let locked = State { locked: true, ..State::default() };
+///
+/// assert_eq!(decide(locked), Verdict::Drop);
+/// assert_eq!(decide(State { mapped: true, ..locked }), Verdict::Mapped);
+/// assert_eq!(decide(State::default()), Verdict::Retry);
+/// ```
 #[inline]
 pub fn decide(state: State) -> Verdict {
     match state {

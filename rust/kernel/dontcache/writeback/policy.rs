@@ -53,6 +53,15 @@ impl Policy {
     }
 
     /// The policy of that name: the exact name, in lower case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use kernel::dontcache::writeback::policy::Policy;
+    ///
+    /// assert_eq!(Policy::from_name(b"lazy"), Some(Policy::Lazy));
+    /// assert_eq!(Policy::from_name(b"Lazy"), None);
+    /// ```
     pub fn from_name(name: &[u8]) -> Option<Self> {
         Self::ALL
             .iter()
@@ -132,6 +141,18 @@ pub const fn pages(bytes: isize, page_shift: u32) -> isize {
 /// Decides what follows `write` under `policy`.
 ///
 /// A page is `1 << page_shift` bytes.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::dontcache::writeback::policy::{decide, Decision, Policy, Write};
+///
+/// let write = Write { first: 4096, last: 12287, bytes: 8192, busy: true, nowait: false };
+///
+/// // Somebody writes this file back already.
+/// assert_eq!(decide(Policy::Lazy, &write, 12), Decision::Skip);
+/// assert_eq!(decide(Policy::Lazy, &Write { busy: false, ..write }, 12), Decision::Start(2));
+/// ```
 pub fn decide(policy: Policy, write: &Write, page_shift: u32) -> Decision {
     let nr = pages(write.bytes, page_shift);
 
