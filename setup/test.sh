@@ -3,11 +3,11 @@
 # make test: every test, and one line "N passed, N failed, N skipped" at the end.
 # A test that fails does not keep the others from running.
 #
-# usage: test.sh [PART...], of: check front install host um lab objects x86 guest hotunplug off (these by
-# default; the last is the option off, on x86), smp (UML with several CPUs), kasan (x86 with
-# lockdep and KASAN, an hour), rt and hz100 (x86 with PREEMPT_RT, and with HZ=100 and no buffer
-# heads, half an hour each), upstream (each patch of patches/upstream/ alone, an hour)
-# and mutations (faults put in again, 20 minutes)
+# usage: test.sh [PART...], of: check front install host um lab objects x86 guest hotunplug off
+# (these by default; the last is the option off, on x86), docs (what sphinx, rustdoc and man say of
+# ours), smp (UML with several CPUs), kasan (x86 with lockdep and KASAN, an hour), rt and hz100
+# (x86 with PREEMPT_RT, and with HZ=100 and no buffer heads, half an hour each), upstream (each
+# patch of patches/upstream/ alone, an hour) and mutations (faults put in again, 20 minutes)
 #
 # TEST_MINUTES=n: a kernel that would not be built after that many minutes is skipped, with its
 # tests. CI kills what takes too long, and then nothing at all is known.
@@ -22,8 +22,8 @@ parts=("$@")
 [ $# -gt 0 ] || parts=(check front install host um lab objects x86 guest hotunplug off)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | install | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kasan | rt | hz100 | upstream | mutations) ;;
-	*) die "no part $part of the tests" "use check, front, install, host, um, lab, objects, x86, guest, hotunplug, off, smp, kasan, rt, hz100, upstream or mutations" ;;
+	check | front | docs | install | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kasan | rt | hz100 | upstream | mutations) ;;
+	*) die "no part $part of the tests" "use check, front, docs, install, host, um, lab, objects, x86, guest, hotunplug, off, smp, kasan, rt, hz100, upstream or mutations" ;;
 	esac
 done
 limit=${TEST_MINUTES:-9999}
@@ -144,6 +144,7 @@ for part in "${parts[@]}"; do
 	case $part in
 	check) run "style" "$ROOT/setup/check.sh" ;;
 	front) run "bad input at the front door" "$ROOT/setup/front-test.sh" ;;
+	docs) run "documentation" "$ROOT/setup/docs.sh" ;;
 	install) run "install and uninstall" "$ROOT/setup/install-test.sh" ;;
 	host) run "pure parts on the host" host_tests ;;
 	# One kernel without SMP for this and the lab. Others on QEMU have it.

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # Prints the directory of the Python tools (virtme-ng, matplotlib, ruff) in a
 # virtual environment of its own in the cache, made once for each list of them.
+#
+# usage: venv.sh [LIST], of a list beside this script, requirements.txt by default
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 
-list=$ROOT/setup/requirements.txt
+list=$ROOT/setup/${1:-requirements.txt}
 venv=$CACHE/venv-$(sha256sum < "$list" | cut -c1-8)
 
 build() {
