@@ -109,6 +109,40 @@ error_heard() {
 		is ok io put $DONTCACHE none "$1" 0 $len 65536
 }
 
+# What fsync() has said is not said again to who writes.
+error_told() {
+	umount /mnt/fs && mount /dev/nullb15 /mnt/fs &&
+		is ok io put 0 none "$1" 0 $len 65536 && sync "$1" || return 1
+	failing nullb15 100
+	told=$(put $DONTCACHE "$1" 0 4096)
+	sleep 1
+	failing nullb15 0
+	[ "$told" = ok ] && is EIO io write sync 0 "$1" 65536 4096 4096 &&
+		is ok io put $DONTCACHE none "$1" 0 4096 4096
+}
+
+# A write that must not sleep is refused while there is no room, and somebody sees to it that there
+# is: what others have left dirty is on no list.
+refused_for_a_while() {
+	rm /mnt/fs/bounded
+	is ok io put 0 none "$1" 0 $len 65536 && sync "$1" || return 1
+	quiet
+	set_policy lazy
+	is ok io put $DONTCACHE none "$1.lazy" 0 33554432 4096
+	refused_status=$?
+	set_policy paced
+	sleep 1
+	refused=0
+	until [ "$(io put $((DONTCACHE | 0x8)) none "$1" 0 4096 4096)" = ok ] || [ $refused = 100 ]; do
+		refused=$((refused + 1))
+		sleep 0.1
+	done
+	loud
+	rm "$1.lazy"
+	echo "# refused $refused times"
+	[ $refused_status = 0 ] && [ $refused -gt 0 ] && [ $refused -lt 100 ]
+}
+
 # Nobody asks for it to be written.
 gone_by_itself() {
 	put $DONTCACHE "$1" 0 $len "$2" > put.log && is "0 pages cached" io gone "$1" 0 $len 1000
@@ -274,6 +308,7 @@ paced_tests() {
 		check "paced: $fs, what waits is seen" reported /mnt/fs/bounded
 		if [ -d "$inject" ]; then
 			check "paced: $fs, an error is heard by who writes" error_heard /mnt/fs/cached
+			check "paced: $fs, what fsync() has told is not" error_told /mnt/fs/cached
 		else
 			skip "paced: $fs, errors" "no CONFIG_FAIL_MAKE_REQUEST"
 		fi
@@ -282,6 +317,8 @@ paced_tests() {
 		else
 			skip "paced: $fs, without memory" "no CONFIG_FAILSLAB"
 		fi
+		# ext4 refuses all that must not sleep.
+		[ "$fs" = ext4 ] || check "paced: $fs, NOWAIT is refused for a while" refused_for_a_while /mnt/fs/cached
 		check "paced: $fs, unmounted under a worker" unmounted_under_worker
 		check "paced: $fs, and loses nothing" is ok io read sync 0 /mnt/fs/last 0 $len 65536
 		umount /mnt/fs
