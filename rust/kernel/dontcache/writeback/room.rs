@@ -86,7 +86,7 @@ impl Turns {
             self.owed = 0;
             self.round = self.round.wrapping_add(1);
         }
-        if now.wrapping_sub(self.despaired) >= ticks.saturating_mul(300) {
+        if !lasts(self.despaired, now, ticks) {
             self.stuck = 0;
         }
     }
@@ -135,6 +135,12 @@ impl Turns {
     pub fn may_serve(&mut self, now: usize, ticks: usize) -> bool {
         once(&mut self.served, now, ticks)
     }
+}
+
+/// Whether what nobody could write at `despaired` is still not waited for: for a few hundred times
+/// `ticks` jiffies.
+pub fn lasts(despaired: usize, now: usize, ticks: usize) -> bool {
+    now.wrapping_sub(despaired) < ticks.saturating_mul(300)
 }
 
 /// Whether `last` was `ticks` ago or more; then it is now.

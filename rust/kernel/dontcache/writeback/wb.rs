@@ -18,6 +18,7 @@ use super::{
     policy::Policy,
     report::Report,
     room::{
+        self,
         Advice,
         Footprint,
         Patience, //
@@ -124,8 +125,9 @@ pub struct Wb {
     pub(super) report: Report,
     /// How many writers wait.
     waiting: Atomic<usize>,
-    /// What is dirty and is not waited for, since nobody can write it.
+    /// What is dirty and is not waited for, since nobody can write it, and since when, in jiffies.
     stuck: Atomic<usize>,
+    despaired: Atomic<usize>,
     /// Whether the control counts what is written, though no writer waits.
     measures: Atomic<bool>,
     /// Whether so much gathers that the ends of streams do not wait for their rest.
@@ -261,6 +263,7 @@ impl Wb {
                 measures: Atomic::new(false),
                 gathered: Atomic::new(false),
                 stuck: Atomic::new(0),
+                despaired: Atomic::new(0),
                 mappings,
                 later <- new_delayed_work!("dontcache_later"),
                 seldom <- new_delayed_work!("dontcache_seldom"),
@@ -424,18 +427,15 @@ impl Wb {
     }
 
     /// What is not waited for, and not for longer than that lasts, whether somebody waits or not.
+    /// Without the lock: the caller may hold that of the mapping's pages.
     #[inline]
     fn stuck(&self) -> usize {
-        if self.stuck.load(Relaxed) > 0 {
-            self.looks(&mut self.queue.lock());
-        }
-        self.stuck.load(Relaxed)
-    }
+        let stuck = self.stuck.load(Relaxed);
 
-    /// What was promised, and what is not waited for, is so for a while.
-    fn looks(&self, queue: &mut Waiters) {
-        queue.turns.looks(jiffies(), PROMISED);
-        self.stuck.store(queue.turns.stuck(), Relaxed);
+        if stuck > 0 && !room::lasts(self.despaired.load(Relaxed), jiffies(), PROMISED) {
+            return 0;
+        }
+        stuck
     }
 
     /// Lets writers go on that have waited longest, as far as there is room for what each may
@@ -443,7 +443,8 @@ impl Wb {
     fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
         let bound = self.bound();
 
-        self.looks(queue);
+        queue.turns.looks(jiffies(), PROMISED);
+        self.stuck.store(queue.turns.stuck(), Relaxed);
         while queue
             .first()
             .is_some_and(|waiter| queue.turns.admits(footprint, waiter.pages, bound))
@@ -504,7 +505,10 @@ impl Wb {
             // SAFETY: It is this task's own. Others may have let it go on since, and know more.
             if let Some(footprint) = footprint.filter(|_| !unsafe { (*this).is_granted() }) {
                 if advice == Advice::Despair {
-                    queue.turns.despaired(patience.dirty(), jiffies());
+                    let now = jiffies();
+
+                    queue.turns.despaired(patience.dirty(), now);
+                    self.despaired.store(now, Relaxed);
                     self.stuck.store(queue.turns.stuck(), Relaxed);
                 }
                 if advice == Advice::Despair && footprint.writeback == 0 {
