@@ -10,7 +10,7 @@ BENCH_ARGS := $(if $(INSTRUMENT),--instruments $(INSTRUMENT)) $(if $(MODEL),--mo
 B := $(or $(DONTCACHE_BUILD),build)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants mutations kernel apply install uninstall series instructions clean distclean
+.PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants mutations kernel apply install uninstall series dist instructions clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ uninstall: ## take it out again, KDIR=DIR
 
 series: ## write the overlay as patches for git am, and as one patch, in build/series or OUT=DIR
 	@setup/make-series.sh $(abspath $(or $(OUT),$(B)/series))
+
+dist: ## a tarball of what is committed, in build/ or OUT=DIR
+	@setup/dist.sh $(abspath $(or $(OUT),$(B)/dist))
 
 kernel: ## build the UML kernel of the demo and print where it is
 	@setup/overlay.sh

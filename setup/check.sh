@@ -32,9 +32,9 @@ report() {
 }
 
 tracked() {
-	(cd "$ROOT" && git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do
-		[ ! -e "$file" ] || echo "$file"
-	done)
+	ours -- "$@" | while read -r file; do
+		[ ! -e "$ROOT/$file" ] || echo "$file"
+	done
 }
 
 check_rustfmt() {

@@ -92,6 +92,7 @@ timed() {
 	[ "$rc" = 0 ] || bad+=("$name failed with status $rc; next: read $log")
 }
 
+[ -e "$ROOT/.git" ] || die "this is no clone" "make fresh tests what is committed: use git clone"
 [ "$(id -u)" = 0 ] || die "only root can change its root directory" "run make fresh as root"
 unshare --mount --pid --fork true 2> /dev/null ||
 	die "no namespaces here" "run make fresh on a machine, or in a container with CAP_SYS_ADMIN"

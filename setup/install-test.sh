@@ -10,7 +10,7 @@
 passed=0
 failed=0
 skipped=0
-need_tools git=git make=make perl=perl chattr=e2fsprogs
+need_tools git=git make=make perl=perl chattr=e2fsprogs unshare=util-linux
 src=$("$ROOT/setup/kernel-source.sh")
 tmp=$(mktemp -d)
 trap 'chattr -i "$tmp"/*/rust/kernel/lib.rs 2> /dev/null; rm -rf "$tmp"' EXIT
@@ -114,6 +114,21 @@ ok "the tests' tree is the same" [ ! -s "$tmp/differ" ]
 	--ignore FILE_PATH_CHANGES,COMMIT_MESSAGE,EMBEDDED_FILENAME,UNDOCUMENTED_SETUP,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT \
 	"$tmp"/series/*.patch) > "$tmp/checkpatch" 2> /dev/null || true
 ok "checkpatch says nothing of it" diff /dev/null "$tmp/checkpatch"
+
+# A tarball needs no git repository, and no network where there is a tree.
+if [ -e .git ]; then
+	ok "dist" make -s dist OUT="$tmp/dist"
+	ok "dist, twice" env TZ=Asia/Tokyo make -s dist OUT="$tmp/dist2"
+	ok "which is the same" diff -r "$tmp/dist" "$tmp/dist2"
+	mkdir "$tmp/unpacked"
+	tar -xf "$tmp"/dist/*.tar.gz -C "$tmp/unpacked" --strip-components=1
+	ok "its series" env -u DONTCACHE_BUILD DONTCACHE_CACHE="$tmp/cache" KERNEL_SRC="$src" unshare --net \
+		make -s -C "$tmp/unpacked" series OUT="$tmp/again"
+	[ -n "$(git status --porcelain)" ] || ok "is the same" diff -r "$tmp/series" "$tmp/again"
+else
+	skipped=$((skipped + 1))
+	echo "skip dist: a tarball makes none"
+fi
 
 there_and_back "plain files" files "$tmp/plain"
 cp -al "$tmp/plain" "$tmp/links"

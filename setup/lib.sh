@@ -94,6 +94,16 @@ watch() {
 	[ ! -t 2 ] || printf '\r\033[K' >&2
 }
 
+# ours OPTION... -- PATTERN...: the files of this repository, by git ls-files; of a tarball, all.
+ours() (
+	cd "$ROOT"
+	if [ ! -e .git ]; then
+		export GIT_DIR=$BUILD/no-git GIT_WORK_TREE=$ROOT
+		[ -d "$GIT_DIR" ] || git init -q
+	fi
+	git ls-files --cached --others --exclude-standard "$@"
+)
+
 # memo NAME: the file that has how many seconds that took here the last time.
 memo() {
 	mkdir -p "$CACHE/took"

@@ -26,7 +26,7 @@ tool=$CACHE/cargo-mutants/bin/cargo-mutants
 stage() {
 	rm -rf "$tree"
 	mkdir -p "$tree"
-	(cd "$ROOT" && git ls-files --cached --others --exclude-standard -- '*.rs' host |
+	(cd "$ROOT" && ours -- '*.rs' host |
 		rsync -r --files-from=- --ignore-missing-args . "$tree")
 	mv "$tree/host/Cargo.lock" "$tree"
 	# It knows test code by a plain cfg(test), and would change tests that have KUnit in it too.

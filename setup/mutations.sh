@@ -53,7 +53,7 @@ red_in() {
 		# what was built of one for that of the other if both have the same target directory.
 		rm -rf "$BUILD/mutation"
 		mkdir -p "$BUILD/mutation"
-		(cd "$ROOT" && git ls-files -z --cached --others --exclude-standard -- '*.rs' host |
+		(cd "$ROOT" && ours -z -- '*.rs' host |
 			rsync -r0 --files-from=- --ignore-missing-args . "$BUILD/mutation")
 		sed -i "${change[$1]}" "$BUILD/mutation/${file[$1]}"
 		! cmp -s "$ROOT/${file[$1]}" "$BUILD/mutation/${file[$1]}" || return 2
