@@ -9,7 +9,7 @@
 # those that are run (by default all but "boot" and "offline", which need a command line).
 
 . ./common.sh
-for part in flags policy device filesystems dropping paced errors nfs offline; do
+for part in flags policy device filesystems dropping paced tool errors nfs offline; do
 	# shellcheck source=/dev/null
 	. ./$part.sh
 done
@@ -168,7 +168,7 @@ rw_parts() {
 	fio_tests block "$DISK"
 }
 
-: "${PARTS:=rw filesystems errors memory hung device dropping paced}"
+: "${PARTS:=rw filesystems errors memory hung device dropping paced tool}"
 
 # What waits for ever is to be known before the test is over.
 hung_timeout=/proc/sys/kernel/hung_task_timeout_secs
@@ -207,6 +207,7 @@ if [ "$ENGINE" = rust ]; then
 	elif wants paced; then
 		skip paced "not in this kernel"
 	fi
+	! wants tool || tool_tests
 	! wants offline || offline_tests
 fi
 wants boot || "${ENGINE}_ran"

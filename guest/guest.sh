@@ -17,6 +17,7 @@ prepare() {
 	cp "$4" "$scratch/run"
 	cp "$ROOT/guest/lib.sh" "$scratch/"
 	cp "$("$ROOT/guest/tools.sh")" "$scratch/io"
+	cp "$("$ROOT/guest/tools.sh" dontcache)" "$scratch/"
 	[ -f "$kernel" ] || die "no kernel $kernel" "setup/kernel.sh builds it"
 }
 

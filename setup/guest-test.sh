@@ -21,7 +21,7 @@ boot() {
 	rm -rf "$scratch"
 	mkdir -p "$scratch"
 	cp "$fio" "$scratch/fio"
-	cp "$ROOT"/guest/{common,flags,policy,device,dropping,paced,filesystems,errors,nfs,nfsd,offline}.sh "$ROOT/guest/splats.awk" "$scratch/"
+	cp "$ROOT"/guest/{common,flags,policy,device,dropping,paced,tool,filesystems,errors,nfs,nfsd,offline}.sh "$ROOT/guest/splats.awk" "$scratch/"
 	[ "$arch" != x86 ] || disk=/dev/nvme0n1
 	printf '%s\n' "ENGINE=${engine%-*}" "DISK=$disk" "PARTS='$parts'" "BOOT_POLICY=${boot_policy:-}" \
 		"FOUND_POLICY=${found_policy:-}" "FOLIOS_A_LOCK=$folios_a_lock" > "$scratch/env"

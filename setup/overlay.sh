@@ -10,7 +10,7 @@
 . "$ROOT/setup/series.sh"
 
 # The parts of this repository that are paths of the kernel tree.
-PARTS=(block include mm rust samples Documentation)
+PARTS=(block include mm rust samples Documentation tools)
 
 need_tools rsync=rsync git=git make=make
 src=$("$ROOT/setup/kernel-source.sh")

@@ -12,7 +12,7 @@ own_file() {
 
 # own_files: what this repository adds to a kernel tree, by its names there.
 own_files() {
-	(cd "$ROOT" && find block include mm rust samples Documentation -type f)
+	(cd "$ROOT" && find block include mm rust samples Documentation tools -type f)
 	echo mm/Kconfig.dontcache
 }
 
