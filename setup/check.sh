@@ -41,7 +41,7 @@ check_rustfmt() {
 	local files
 
 	# The files below rust/kernel/dontcache/ and samples/rust/bio_torture/ are reached through their parents.
-	mapfile -t files < <(tracked 'block/*.rs' 'mm/*.rs' rust/kernel/dontcache.rs samples/rust/rust_bio_torture.rs 'host/*.rs')
+	mapfile -t files < <(tracked 'block/*.rs' 'mm/*.rs' rust/kernel/dontcache.rs samples/rust/rust_bio_torture.rs 'samples/dontcache/*.rs' 'host/*.rs')
 	(cd "$ROOT" && "$rustfmt" --check --edition 2021 --config-path "$BUILD/linux/.rustfmt.toml" "${files[@]}")
 }
 
@@ -162,7 +162,7 @@ check_checkpatch() {
 		perl scripts/checkpatch.pl --strict --no-signoff --terse --no-summary --ignore "$ignore" "$ROOT/$file" || rc=1
 	done
 	# What is built outside of the kernel declares what is QEMU's, in its types, and has libc's.
-	for file in $(tracked 'bench/*.c' 'tools/*.c'); do
+	for file in $(tracked 'bench/*.c' 'tools/*.c' 'samples/*.c'); do
 		perl scripts/checkpatch.pl --strict --terse --no-summary \
 			--ignore "$ignore,PREFER_KERNEL_TYPES,AVOID_EXTERNS,BIT_MACRO,VOLATILE,ARRAY_SIZE,EMBEDDED_FUNCTION_NAME" -f "$ROOT/$file" || rc=1
 	done
