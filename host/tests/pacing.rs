@@ -362,6 +362,7 @@ impl World {
                 break;
             }
             self.grant_first();
+            self.patience.served();
         }
     }
 
@@ -375,7 +376,6 @@ impl World {
         file.credit = pages;
         file.owed = pages;
         self.at(1, Event::Run(writer));
-        self.patience = Patience::new(TENTH);
     }
 
     /// As `Waiters::grant_some()`.

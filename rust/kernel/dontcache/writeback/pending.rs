@@ -12,6 +12,9 @@ use super::units::Pages;
 const AGAIN: u32 = 20;
 const AGAIN_BUSY: u32 = 100;
 
+/// The same if it was too much for one time: with what others write there it may be so for ever.
+const AGAIN_CUT: u32 = 500;
+
 /// What a writer that does not stream may write in its turn.
 const SCATTERED: Pages = Pages(4);
 
@@ -64,6 +67,7 @@ pub struct Pending {
     left: Option<Range>,
     left_since: usize,
     again: u32,
+    cut: u32,
     /// Whether it went on where the one before had ended.
     streams: bool,
 }
@@ -102,6 +106,7 @@ impl Pending {
             self.from = first;
         }
         self.again = 0;
+        self.cut = 0;
         self.next = end;
         self.at = now;
         self.range = Some(all);
@@ -174,12 +179,16 @@ impl Pending {
     /// whether some of the file is under writeback, `cut` whether it was too much for one time.
     /// Others may be who dirty it: that ends.
     pub fn again(&mut self, range: Range, now: usize, busy: bool, cut: bool) -> bool {
-        if !cut {
-            if self.again >= if busy { AGAIN_BUSY } else { AGAIN } {
-                return false;
-            }
-            self.again += 1;
+        let (count, most) = match (cut, busy) {
+            (true, _) => (&mut self.cut, AGAIN_CUT),
+            (false, true) => (&mut self.again, AGAIN_BUSY),
+            (false, false) => (&mut self.again, AGAIN),
+        };
+
+        if *count >= most {
+            return false;
         }
+        *count += 1;
         self.left_since = now;
         self.left = Some(self.left.map_or(range, |left| left.with(range)));
         true
@@ -414,9 +423,12 @@ mod tests {
         }
         assert!(!pending.again(range(2, 3), 0, false, false));
         assert!(pending.is_empty());
-        // What was too much for one time is no failure.
-        assert!(pending.again(range(2, 3), 0, false, true));
-        assert_eq!(pending.take(0, 0, 0, TAIL, SHIFT), some(2, 3));
+        // What was too much for one time is no failure, for long.
+        for _ in 0..AGAIN_CUT {
+            assert!(pending.again(range(2, 3), 0, false, true));
+            assert_eq!(pending.take(0, 0, 0, TAIL, SHIFT), some(2, 3));
+        }
+        assert!(!pending.again(range(2, 3), 0, true, true));
         // Longer if there is writeback.
         for _ in AGAIN..AGAIN_BUSY {
             assert!(pending.again(range(2, 3), 0, true, false));
@@ -441,6 +453,7 @@ mod tests {
         // Another write begins anew.
         pending.wrote(0, 1, 0, GOOD, false, SHIFT);
         assert!(!pending.is_empty());
+        assert!(pending.again(range(2, 3), 0, false, true));
         assert!(pending.again(range(2, 3), 0, false, false));
     }
 }

@@ -167,11 +167,12 @@ pub enum Advice {
     Despair,
 }
 
-/// How long one of those that wait is the first of them, and how long it sees no progress then.
+/// How long nobody had room of those that wait, and how long there was no progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     tenth: usize,
-    /// When it was the first.
+    /// When the first of them looked last, and for the first time.
+    seen: usize,
     first: Option<usize>,
     least: usize,
     dirty: usize,
@@ -181,9 +182,10 @@ pub struct Patience {
 
 impl Patience {
     /// `tenth` is a tenth of a second, in jiffies.
-    pub fn new(tenth: usize) -> Self {
+    pub const fn new(tenth: usize) -> Self {
         Self {
             tenth,
+            seen: 0,
             first: None,
             least: usize::MAX,
             dirty: usize::MAX,
@@ -192,35 +194,49 @@ impl Patience {
         }
     }
 
+    /// There was room for the first.
+    pub fn served(&mut self) {
+        *self = Self {
+            seen: self.seen,
+            ..Self::new(self.tenth)
+        };
+    }
+
     /// What was dirty all the time.
     pub fn dirty(&self) -> usize {
         self.dirty
     }
 
-    /// It is the first, and found that.
+    /// The first of them looks, and finds that.
     ///
-    /// Less than ever since it was the first is progress. Less than the last time is not: who does
-    /// not wait for a turn makes it more again, for ever. With progress it ends after 5 seconds
-    /// too: what others have left dirty, lazily or under another policy, may take minutes. Not 5
-    /// seconds since it came: in a queue that is longer than that each would be let go, whatever
-    /// the device does.
+    /// Less than ever is progress. Less than the last time is not: who does not wait for a turn
+    /// makes it more again, for ever. With progress it ends after 5 seconds too: what others have
+    /// left dirty, lazily or under another policy, may take minutes. It is that of all who wait, or
+    /// the last of many would wait for 5 seconds as often as there are others; and if it ends once,
+    /// the next go each tenth of a second, with a half of the bound, until there is room: that is a
+    /// tenth of what the device writes.
     pub fn found(&mut self, footprint: Footprint, now: usize) -> Advice {
+        if now.wrapping_sub(self.seen) >= self.tenth.saturating_mul(5) {
+            // Nobody has waited since.
+            self.served();
+        }
+        self.seen = now;
+        self.dirty = self.dirty.min(footprint.dirty());
+
         let first = *self.first.get_or_insert(now);
 
-        self.dirty = self.dirty.min(footprint.dirty());
         if now.wrapping_sub(first) >= self.tenth.saturating_mul(50) {
+            self.next_after(now);
             return Advice::GrantSome;
         }
         if footprint.all < self.least {
-            *self = Self {
-                least: footprint.all,
-                since: now,
-                asked: now,
-                ..*self
-            };
+            self.least = footprint.all;
+            self.since = now;
+            self.asked = now;
             return Advice::Wait;
         }
         if now.wrapping_sub(self.since) >= self.tenth.saturating_mul(10) {
+            self.next_after(now);
             return Advice::Despair;
         }
         if now.wrapping_sub(self.asked) >= self.tenth {
@@ -228,6 +244,12 @@ impl Patience {
             return Advice::Kick;
         }
         Advice::Wait
+    }
+
+    /// The next of them goes in a tenth of a second.
+    fn next_after(&mut self, now: usize) {
+        self.first = Some(now.wrapping_sub(self.tenth.saturating_mul(49)));
+        self.since = now;
     }
 }
 
@@ -361,7 +383,7 @@ mod tests {
         assert!(turns.may_look(17, 10));
     }
 
-    /// The first finds so many pages so many jiffies after it was that, and is advised so.
+    /// The first finds so many pages so many jiffies after the first time, and is advised so.
     fn advised(found: &[(usize, usize, Advice)]) {
         const START: usize = MAX - 4;
         let mut patience = Patience::new(10);
@@ -377,18 +399,18 @@ mod tests {
     #[rustfmt::skip]
     fn first_asks_for_help_and_then_despairs() {
         advised(&[
-            (100, 0, Wait), (100, 9, Wait), (200, 10, Kick), (100, 19, Wait),
-            (100, 99, Kick), (100, 100, Despair), (100, 101, Despair),
+            (100, 0, Wait), (100, 9, Wait), (200, 10, Kick), (100, 19, Wait), (100, 49, Kick),
+            (100, 98, Kick), (100, 100, Despair), (100, 109, Kick), (100, 110, GrantSome),
         ]);
         // Less than ever is progress. More than that, and less again, is none.
         advised(&[
-            (100, 0, Wait), (300, 9, Wait), (200, 10, Kick), (99, 99, Wait), (99, 108, Wait),
-            (99, 109, Kick), (99, 198, Kick), (99, 199, Despair),
+            (100, 0, Wait), (300, 9, Wait), (200, 10, Kick), (99, 59, Wait), (99, 68, Wait),
+            (99, 69, Kick), (99, 118, Kick), (99, 158, Kick), (99, 159, Despair),
         ]);
     }
 
     #[test]
-    fn first_is_so_for_five_seconds_at_most_whatever_progress_there_is() {
+    fn nobody_has_room_for_five_seconds_whatever_progress_there_is() {
         let mut patience = Patience::new(10);
 
         for nr in 0..50 {
@@ -399,5 +421,18 @@ mod tests {
         assert_eq!(patience.found(of(900, 200), 494), Wait);
         assert_eq!(patience.found(of(800, 0), 495), GrantSome);
         assert_eq!(patience.dirty(), 700);
+        // Then some go each tenth of a second, progress or not.
+        assert_eq!(patience.found(of(600, 0), 504), Wait);
+        assert_eq!(patience.found(of(500, 0), 505), GrantSome);
+        assert_eq!(patience.found(of(900, 0), 515), GrantSome);
+        // Until there is room, or nobody has waited for a while.
+        patience.served();
+        assert_eq!(patience.dirty(), MAX);
+        assert_eq!(patience.found(of(900, 0), 525), Wait);
+        for nr in 0..49 {
+            assert_eq!(patience.found(of(899 - nr, 800), 535 + 10 * nr), Wait);
+        }
+        assert_eq!(patience.found(of(900, 0), 1074), Wait);
+        assert_eq!(patience.dirty(), 900);
     }
 }

@@ -4,8 +4,14 @@
 
 use super::{
     control::Control,
-    room::Turns,
-    wb::jiffies, //
+    room::{
+        Patience,
+        Turns, //
+    },
+    wb::{
+        jiffies,
+        TENTH, //
+    }, //
 };
 use crate::{
     bindings,
@@ -28,6 +34,7 @@ pub(super) struct Waiters {
     first: *mut Waiter,
     last: *mut Waiter,
     pub(super) turns: Turns,
+    pub(super) patience: Patience,
 }
 
 /// A task that waits, on its own stack.
@@ -38,6 +45,8 @@ pub(super) struct Waiter {
     granted: Atomic<bool>,
     /// Of that: for [`Turns::took`].
     round: Atomic<usize>,
+    /// Whether it sleeps for long.
+    dozes: bool,
     next: *mut Waiter,
 }
 
@@ -50,6 +59,7 @@ impl Waiter {
             pages,
             granted: Atomic::new(false),
             round: Atomic::new(0),
+            dozes: false,
             next: ptr::null_mut(),
         }
     }
@@ -74,6 +84,7 @@ impl Waiters {
             first: ptr::null_mut(),
             last: ptr::null_mut(),
             turns: Turns::default(),
+            patience: Patience::new(TENTH),
         }
     }
 
@@ -138,6 +149,14 @@ impl Waiters {
         first.granted.store(true, Release);
         // SAFETY: As said above: it lives.
         unsafe { bindings::wake_up_process(task) };
+    }
+
+    /// Who is the first now is to look as often as that one does.
+    pub(super) fn wake_first(&self) {
+        if let Some(first) = self.first().filter(|first| first.dozes) {
+            // SAFETY: By the type invariants it lives.
+            unsafe { bindings::wake_up_process(first.task) };
+        }
     }
 
     pub(super) fn remove(&mut self, waiter: *mut Waiter) {

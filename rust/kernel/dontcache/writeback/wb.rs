@@ -20,8 +20,7 @@ use super::{
     room::{
         self,
         Advice,
-        Footprint,
-        Patience, //
+        Footprint, //
     },
     units::{
         Instant,
@@ -85,10 +84,13 @@ const SELDOM: usize = bindings::HZ as usize;
 pub(super) const TAIL: usize = TENTH;
 
 /// A tenth of a second.
-const TENTH: usize = (bindings::HZ as usize).div_ceil(10);
+pub(super) const TENTH: usize = (bindings::HZ as usize).div_ceil(10);
 
 /// How many jiffies a writer waits at most before it looks for itself.
 const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
+
+/// How many wait before those behind the first look seldom.
+const MANY: usize = 16;
 
 /// How many jiffies who was granted its turn may take to run.
 const PROMISED: usize = 3 * LOOK;
@@ -450,6 +452,28 @@ impl Wb {
             .is_some_and(|waiter| queue.turns.admits(footprint, waiter.pages, bound))
         {
             queue.grant_first();
+            queue.patience.served();
+        }
+    }
+
+    /// Lets writers go on since one of them, perhaps the first, has looked and was advised so.
+    fn heed(&self, queue: &mut Waiters, first: bool, advice: Advice, footprint: Footprint) {
+        if advice == Advice::Despair {
+            let now = jiffies();
+            let dirty = queue.patience.dirty();
+
+            queue.turns.despaired(dirty, now);
+            self.despaired.store(now, Relaxed);
+            self.stuck.store(queue.turns.stuck(), Relaxed);
+        }
+        match advice {
+            Advice::Despair if footprint.writeback == 0 => queue.grant_all(),
+            Advice::Despair | Advice::GrantSome => queue.grant_some(self.bound() / 2),
+            Advice::Wait | Advice::Kick => {
+                if first && footprint.writeback == 0 || queue.turns.may_serve(jiffies(), LOOK) {
+                    self.grant(queue, footprint);
+                }
+            }
         }
     }
 
@@ -469,7 +493,6 @@ impl Wb {
 
             same.then(|| looks.then(|| current.footprint(true)))
         };
-        let mut patience = Patience::new(TENTH);
         let mut queue = self.queue.lock();
 
         // SAFETY: It is removed below, unless it is granted.
@@ -478,51 +501,46 @@ impl Wb {
         self.waiting.fetch_add(1, Full);
         // SAFETY: It is this task's own.
         while !unsafe { (*this).is_granted() } {
-            let first = queue.first().is_some_and(|first| ptr::eq(first, this));
+            let is_first =
+                |queue: &Waiters| queue.first().is_some_and(|first| ptr::eq(first, this));
+            let first = is_first(&queue);
             let looks = queue
                 .turns
                 .may_look(jiffies(), if first { 0 } else { LOOK });
 
             drop(queue);
-
             let found = look(looks);
-            let footprint = found.flatten();
-            let advice = footprint
-                .filter(|_| first)
-                .map_or(Advice::Wait, |footprint| {
-                    patience.found(footprint, jiffies())
-                });
 
-            if advice == Advice::Kick {
-                // SAFETY: The file is open.
-                unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
-            }
             queue = self.queue.lock();
             // SAFETY: The file is open.
             if found.is_none() || unsafe { freezes(mapping) } {
                 break;
             }
             // SAFETY: It is this task's own. Others may have let it go on since, and know more.
-            if let Some(footprint) = footprint.filter(|_| !unsafe { (*this).is_granted() }) {
-                if advice == Advice::Despair {
-                    let now = jiffies();
+            if let Some(footprint) = found.flatten().filter(|_| !unsafe { (*this).is_granted() }) {
+                let advice = if first {
+                    queue.patience.found(footprint, jiffies())
+                } else {
+                    Advice::Wait
+                };
 
-                    queue.turns.despaired(patience.dirty(), now);
-                    self.despaired.store(now, Relaxed);
-                    self.stuck.store(queue.turns.stuck(), Relaxed);
-                }
-                if advice == Advice::Despair && footprint.writeback == 0 {
-                    queue.grant_all();
-                } else if matches!(advice, Advice::Despair | Advice::GrantSome) {
-                    queue.grant_some(self.bound() / 2);
-                } else if first && footprint.writeback == 0
-                    || queue.turns.may_serve(jiffies(), LOOK)
-                {
-                    self.grant(&mut queue, footprint);
+                self.heed(&mut queue, first, advice, footprint);
+                if advice == Advice::Kick {
+                    drop(queue);
+                    // SAFETY: The file is open.
+                    unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
+                    queue = self.queue.lock();
                 }
             }
-            // SAFETY: It is this task's own state; who grants it sets it to running.
+            // Many that wait look seldom, since each takes the lock: who was the first before wakes
+            // the next.
+            let dozes = self.waiting.load(Relaxed) > MANY && !is_first(&queue);
+            let sleep = if dozes { TENTH } else { LOOK };
+
+            // SAFETY: It is this task's own state; who grants it sets it to running. Others look at
+            // the rest with the lock only.
             unsafe {
+                (*this).dozes = dozes;
                 bindings::__set_current_state(bindings::TASK_KILLABLE);
                 if (*this).is_granted() || bindings::dontcache_killed() {
                     break;
@@ -530,10 +548,6 @@ impl Wb {
             }
             queue.control.held();
             drop(queue);
-
-            // Many that wait look seldom, since each takes the lock: completions wake them.
-            let sleep = if first { LOOK } else { TENTH };
-
             // SAFETY: No locks are held.
             unsafe { bindings::io_schedule_timeout(sleep as c_long) };
             queue = self.queue.lock();
@@ -549,6 +563,7 @@ impl Wb {
         } else {
             queue.remove(this);
         }
+        queue.wake_first();
         self.waiting.fetch_sub(1, Relaxed);
         if granted {
             pages
