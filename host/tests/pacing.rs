@@ -408,7 +408,8 @@ impl World {
             Advice::Despair if footprint.writeback == 0 => {
                 self.grant_some(usize::MAX);
             }
-            Advice::Despair | Advice::GrantSome => self.grant_some(self.target() / 2),
+            Advice::Despair => self.grant_some(self.target() / 2),
+            Advice::GrantOne => self.grant_first(),
             Advice::Kick => self.soon(),
             Advice::Wait => self.grant(),
         }

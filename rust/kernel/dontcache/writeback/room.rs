@@ -161,8 +161,8 @@ pub enum Advice {
     /// Ask the flusher: what is dirty and on no list is known to it. Its write failed, or it was
     /// dirtied under writeback, or by another policy.
     Kick,
-    /// Let some go on: the device does something, but not for them.
-    GrantSome,
+    /// Let the first go on: the device does something, but not for them.
+    GrantOne,
     /// What they wait for cannot be written, or others write who do not wait for their turn.
     Despair,
 }
@@ -211,10 +211,9 @@ impl Patience {
     ///
     /// Less than ever is progress. Less than the last time is not: who does not wait for a turn
     /// makes it more again, for ever. With progress it ends after 5 seconds too: what others have
-    /// left dirty, lazily or under another policy, may take minutes. It is that of all who wait, or
-    /// the last of many would wait for 5 seconds as often as there are others; and if it ends once,
-    /// the next go each tenth of a second, with a half of the bound, until there is room: that is a
-    /// tenth of what the device writes.
+    /// left dirty, lazily or under another policy, may take minutes. Then one goes each second, until
+    /// there is room. It is that of all who wait, or the last of many would wait for 5 seconds as
+    /// often as there are others; and no more go, since what many have just begun may take as long.
     pub fn found(&mut self, footprint: Footprint, now: usize) -> Advice {
         if now.wrapping_sub(self.seen) >= self.tenth.saturating_mul(5) {
             // Nobody has waited since.
@@ -226,8 +225,8 @@ impl Patience {
         let first = *self.first.get_or_insert(now);
 
         if now.wrapping_sub(first) >= self.tenth.saturating_mul(50) {
-            self.next_after(now);
-            return Advice::GrantSome;
+            self.first = Some(now.wrapping_sub(self.tenth.saturating_mul(40)));
+            return Advice::GrantOne;
         }
         if footprint.all < self.least {
             self.least = footprint.all;
@@ -236,7 +235,7 @@ impl Patience {
             return Advice::Wait;
         }
         if now.wrapping_sub(self.since) >= self.tenth.saturating_mul(10) {
-            self.next_after(now);
+            self.since = now;
             return Advice::Despair;
         }
         if now.wrapping_sub(self.asked) >= self.tenth {
@@ -244,12 +243,6 @@ impl Patience {
             return Advice::Kick;
         }
         Advice::Wait
-    }
-
-    /// The next of them goes in a tenth of a second.
-    fn next_after(&mut self, now: usize) {
-        self.first = Some(now.wrapping_sub(self.tenth.saturating_mul(49)));
-        self.since = now;
     }
 }
 
@@ -400,7 +393,8 @@ mod tests {
     fn first_asks_for_help_and_then_despairs() {
         advised(&[
             (100, 0, Wait), (100, 9, Wait), (200, 10, Kick), (100, 19, Wait), (100, 49, Kick),
-            (100, 98, Kick), (100, 100, Despair), (100, 109, Kick), (100, 110, GrantSome),
+            (100, 98, Kick), (100, 100, Despair), (100, 109, Kick), (100, 149, Kick),
+            (100, 198, Kick), (100, 200, Despair),
         ]);
         // Less than ever is progress. More than that, and less again, is none.
         advised(&[
@@ -419,20 +413,21 @@ mod tests {
             assert_eq!(patience.found(of(1000 - nr, 0), now), Wait);
         }
         assert_eq!(patience.found(of(900, 200), 494), Wait);
-        assert_eq!(patience.found(of(800, 0), 495), GrantSome);
+        assert_eq!(patience.found(of(800, 0), 495), GrantOne);
         assert_eq!(patience.dirty(), 700);
-        // Then some go each tenth of a second, progress or not.
-        assert_eq!(patience.found(of(600, 0), 504), Wait);
-        assert_eq!(patience.found(of(500, 0), 505), GrantSome);
-        assert_eq!(patience.found(of(900, 0), 515), GrantSome);
+        // Then one goes each second.
+        assert_eq!(patience.found(of(600, 0), 544), Wait);
+        assert_eq!(patience.found(of(500, 0), 593), Wait);
+        assert_eq!(patience.found(of(400, 0), 595), GrantOne);
         // Until there is room, or nobody has waited for a while.
         patience.served();
         assert_eq!(patience.dirty(), MAX);
-        assert_eq!(patience.found(of(900, 0), 525), Wait);
+        assert_eq!(patience.found(of(900, 0), 605), Wait);
         for nr in 0..49 {
-            assert_eq!(patience.found(of(899 - nr, 800), 535 + 10 * nr), Wait);
+            assert_eq!(patience.found(of(899 - nr, 800), 615 + 10 * nr), Wait);
         }
-        assert_eq!(patience.found(of(900, 0), 1074), Wait);
+        assert_eq!(patience.dirty(), 51);
+        assert_eq!(patience.found(of(900, 0), 1145), Wait);
         assert_eq!(patience.dirty(), 900);
     }
 }

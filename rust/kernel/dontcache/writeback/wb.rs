@@ -468,7 +468,8 @@ impl Wb {
         }
         match advice {
             Advice::Despair if footprint.writeback == 0 => queue.grant_all(),
-            Advice::Despair | Advice::GrantSome => queue.grant_some(self.bound() / 2),
+            Advice::Despair => queue.grant_some(self.bound() / 2),
+            Advice::GrantOne => queue.grant_first(),
             Advice::Wait | Advice::Kick => {
                 if first && footprint.writeback == 0 || queue.turns.may_serve(jiffies(), LOOK) {
                     self.grant(queue, footprint);
