@@ -46,7 +46,7 @@ pub(super) struct Waiter {
     /// Of that: for [`Turns::took`].
     round: Atomic<usize>,
     /// Whether it sleeps for long.
-    dozes: bool,
+    pub(super) dozes: bool,
     next: *mut Waiter,
 }
 
