@@ -34,7 +34,10 @@ LIBRARIES = (
     "setup/installed.sh",
     "guest/guest.sh",
     "guest/lib.sh",
-    *(f"guest/{name}.sh" for name in ("common", "flags", "policy", "device", "dropping", "paced", "tool")),
+    *(
+        f"guest/{name}.sh"
+        for name in ("common", "flags", "policy", "device", "dropping", "paced", "tool")
+    ),
     *(f"guest/{name}.sh" for name in ("filesystems", "errors", "nfs", "nfsd", "offline")),
 )
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
