@@ -94,6 +94,25 @@ watch() {
 	[ ! -t 2 ] || printf '\r\033[K' >&2
 }
 
+# watched SECONDS LOG COMMAND...: runs COMMAND with its output in LOG, as watch() shows it. Sets
+# watched_rc: behind "watched || ..." a function would not end where something in it fails.
+watched() {
+	local estimate=$1 log=$2 pid
+	shift 2
+
+	# It outlives an interrupted script unless it is told, with what it has started: so that is a
+	# group of its own.
+	set -m
+	"$@" > "$log" 2>&1 < /dev/null &
+	pid=$!
+	set +m
+	trap 'kill -- -'"$pid"' 2> /dev/null; exit 130' INT TERM
+	watch "$pid" "$estimate"
+	watched_rc=0
+	wait "$pid" || watched_rc=$?
+	trap - INT TERM
+}
+
 # ours OPTION... -- PATTERN...: the files of this repository, by git ls-files; of a tarball, all.
 ours() (
 	cd "$ROOT"
@@ -115,7 +134,7 @@ memo() {
 # replaced by what the step took here the last time). On failure it shows the
 # end of LOG, since that is where the reason is.
 step() {
-	local estimate=$1 log=$2 start pid rc=0 took memo
+	local estimate=$1 log=$2 start rc=0 took memo
 	local name=${STEP_NAME:-$3}
 	shift 2
 
@@ -124,16 +143,8 @@ step() {
 	[ ! -s "$memo" ] || estimate=$(cat "$memo")
 	start=$(date +%s)
 	printf '%s (about %d s)\n' "$name" "$estimate" >&2
-	# A background step outlives an interrupted script unless it is told, with what it has started:
-	# so that is a group of its own.
-	set -m
-	"$@" > "$log" 2>&1 < /dev/null &
-	pid=$!
-	set +m
-	trap 'kill -- -'"$pid"' 2> /dev/null; exit 130' INT TERM
-	watch "$pid" "$estimate"
-	wait "$pid" || rc=$?
-	trap - INT TERM
+	watched "$estimate" "$log" "$@"
+	rc=$watched_rc
 	took=$(($(date +%s) - start))
 	if [ "$rc" -ne 0 ]; then
 		# Parallel builds go on for a while after the line that matters.

@@ -56,7 +56,7 @@ count() {
 
 # run NAME COMMAND...: runs a set of tests, counts them, and shows what failed.
 run() {
-	local name=$1 log rc=0 before=$failed start memo pid estimate=60
+	local name=$1 log rc=0 before=$failed start memo estimate=60
 	shift
 
 	log=$BUILD/log/test-$(printf '%s' "$name" | tr -c 'A-Za-z0-9\n' '-').log
@@ -64,14 +64,8 @@ run() {
 	memo=$(memo "test $name")
 	echo "== $name"
 	[ ! -s "$memo" ] || estimate=$(cat "$memo")
-	set -m
-	"$@" > "$log" 2>&1 < /dev/null &
-	pid=$!
-	set +m
-	trap 'kill -- -'"$pid"' 2> /dev/null; exit 130' INT TERM
-	watch "$pid" "$estimate"
-	wait "$pid" || rc=$?
-	trap - INT TERM
+	watched "$estimate" "$log" "$@"
+	rc=$watched_rc
 	count "$log" || { [ $rc -ne 0 ] || rc=125; }
 	grep -E '^skip |\[SKIPPED\]' "$log" | sed 's/^/    /' || true
 	if [ $rc -ne 0 ]; then

@@ -68,6 +68,14 @@ struct Load {
     rests: usize,
 }
 
+/// Of small writes, as fast as it may.
+const STREAM: Load = Load {
+    size: 4096,
+    streams: true,
+    nowait: false,
+    rests: 0,
+};
+
 #[derive(Default)]
 struct File {
     pending: Pending,
@@ -529,13 +537,7 @@ fn many_writers_of_a_slow_device_are_bounded() {
         latency: 125_000,
         request: 32,
     };
-    let load = Load {
-        size: 4096,
-        streams: true,
-        nowait: false,
-        rests: 0,
-    };
-    let mut world = World::new(device, vec![load; 64], 20);
+    let mut world = World::new(device, vec![STREAM; 64], 20);
 
     world.run(60_000_000);
     let excess = world.loads.len() * device.request;
@@ -577,13 +579,7 @@ fn a_slow_device_has_the_least_bound() {
         latency: 2000,
         request: 32,
     };
-    let load = Load {
-        size: 4096,
-        streams: true,
-        nowait: false,
-        rests: 0,
-    };
-    let mut world = World::new(device, vec![load], 20);
+    let mut world = World::new(device, vec![STREAM], 20);
 
     world.run(1_000_000);
     assert_eq!(world.target(), LEAST.0);
@@ -597,13 +593,7 @@ fn a_deep_device_is_kept_busy() {
         latency: 16384,
         request: 256,
     };
-    let load = Load {
-        size: 4096,
-        streams: true,
-        nowait: false,
-        rests: 0,
-    };
-    let mut world = World::new(device, vec![load; 2], 20);
+    let mut world = World::new(device, vec![STREAM; 2], 20);
 
     world.run(2_000_000);
     let before = world.written;
