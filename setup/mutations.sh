@@ -14,7 +14,8 @@ engines=rust/kernel/dontcache
 order=()
 declare -A file change tests
 
-# mutation NAME FILE TESTS SED-EXPRESSION: TESTS is loom, or a KUnit filter.
+# mutation NAME FILE TESTS SED-EXPRESSION: TESTS is loom, a KUnit filter, or guest and a part of the
+# guest's tests.
 mutation() {
 	order+=("$1")
 	file[$1]=$engines/$2
@@ -41,6 +42,9 @@ mutation() {
 	mutation unlisted-not-drained dropping/retry.rs 'dontcache_folios*' 's/if unlisted {/if unlisted \&\& false {/'
 	mutation mark-kept dropping/retry.rs 'dontcache_folios*' '/^fn try_again/,/^}/s/^ *locked\.keep();$//'
 	mutation commit-forgotten dropping/retry.rs 'dontcache_folios*' 's/ \&\& !locked\.is_to_be_committed()//'
+	mutation nowait-starts-nothing writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/footprint\.writeback == 0/footprint.writeback == usize::MAX/'
+	mutation told-twice writeback/dirty.rs 'guest paced' 's/if errors & SEEN != 0 {/if errors \& SEEN == u32::MAX {/'
+	mutation writers-do-not-wait writeback/wb.rs 'guest paced' '/fn pace/,/^}/s/if nowait ||/if target > 0 || nowait ||/'
 	mutation remembered-twice dropping/retries.rs 'dontcache_*' 's/\.is_none_or(|other| other\.pfn == retry\.pfn)/.is_none()/'
 }
 
@@ -67,6 +71,12 @@ red_in() {
 	sed -i "${change[$1]}" "$BUILD/linux/${file[$1]}"
 	! cmp -s "$ROOT/${file[$1]}" "$BUILD/linux/${file[$1]}" || return 2
 	"$ROOT/setup/kernel.sh" virtual rust-kunit > /dev/null || return 3
+	if [[ ${tests[$1]} = "guest "* ]]; then
+		PARTS=${tests[$1]#guest } "$ROOT/setup/guest-test.sh" virtual rust-kunit > "$log" 2>&1 < /dev/null || rc=$?
+		seen=$(sed -n 's/^not ok \([^:]*:[^:]*\).*/\1/p' "$log" | sort -u | paste -sd ,)
+		[ "$rc" -ne 0 ] && [ -n "$seen" ]
+		return
+	fi
 	KUNIT_TIMEOUT=120 "$ROOT/kunit/kunit.sh" virtual rust-kunit "${tests[$1]}" > "$log" 2>&1 || rc=$?
 	seen=$(sed -n 's/.*\[\(FAILED\|CRASHED\|TIMED OUT\)\] \([^=]*[^= ]\) *=*$/\2/p' "$log" | sort -u | paste -sd ,)
 	[ -n "$seen" ] || ! grep -qE 'Kernel panic|BUG:|timed out|TIMED OUT' "$log" || seen="the kernel stopped"
