@@ -852,7 +852,7 @@ pub unsafe fn init(wb: *mut bindings::bdi_writeback, gfp: bindings::gfp_t) -> Re
     Ok(())
 }
 
-/// The other half of [`init`].
+/// The other half of [`init()`].
 ///
 /// # Safety
 ///
