@@ -122,6 +122,8 @@ struct World {
     /// That of the first, and whether it is to look.
     patience: Patience,
     looks: bool,
+    /// From when to when the device does nothing.
+    stall: (usize, usize),
     listed: BTreeSet<usize>,
     /// Whether the work item is queued, and the delayed one.
     soon: bool,
@@ -150,6 +152,7 @@ impl World {
             turns: Turns::default(),
             patience: Patience::new(TENTH),
             looks: false,
+            stall: (0, 0),
             listed: BTreeSet::new(),
             soon: false,
             later: false,
@@ -328,7 +331,9 @@ impl World {
             };
 
             self.in_flight += 1;
-            self.at(self.device.latency, Event::Done(pages));
+            let stalls = self.stall.1.saturating_sub(self.now);
+            let stalls = if self.now < self.stall.0 { 0 } else { stalls };
+            self.at(self.device.latency + stalls, Event::Done(pages));
         }
     }
 
@@ -397,6 +402,7 @@ impl World {
             pages += next;
             self.grant_first();
         }
+        self.patience.let_go(pages);
     }
 
     fn look_later(&mut self) {
@@ -413,12 +419,15 @@ impl World {
         let footprint = self.all();
 
         match self.patience.found(footprint, self.now / JIFFY) {
-            Advice::Despair if footprint.writeback == 0 => {
-                self.grant_some(usize::MAX);
+            Advice::Despair { dirty, idle } => {
+                self.turns.despaired(dirty, self.now / JIFFY);
+                self.grant_some(if idle { usize::MAX } else { self.target() / 2 });
             }
-            Advice::Despair => self.grant_some(self.target() / 2),
-            Advice::GrantOne => self.grant_first(),
-            Advice::Kick => self.soon(),
+            Advice::GrantOne => self.grant_some(0),
+            Advice::Kick => {
+                self.soon();
+                self.grant();
+            }
             Advice::Wait => self.grant(),
         }
         self.look_later();
@@ -548,6 +557,36 @@ fn many_writers_of_a_slow_device_are_bounded() {
     );
     let least = world.files.iter().map(|file| file.bytes).min();
     assert!(least > Some(60 * 256 * 4096 / 64 / 2), "{least:?}");
+}
+
+/// A device that is slow comes back under its bound when it has done nothing for a while.
+#[test]
+fn a_stall_is_got_over() {
+    for (latency, request, size) in [
+        (125_000, 32, 4096),
+        (125_000, 32, 1 << 20),
+        (40_000, 4, 16384),
+    ] {
+        let device = Device {
+            depth: 1,
+            latency,
+            request,
+        };
+        let load = Load { size, ..STREAM };
+        let mut world = World::new(device, vec![load; 8], 20);
+
+        world.stall = (20_000_000, 21_200_000);
+        world.run(19_000_000);
+        let excess = 8 * (size >> SHIFT).max(32);
+        assert!(world.footprint <= world.target() * 3 / 2 + excess);
+        world.run(60_000_000);
+        assert!(
+            world.footprint <= world.target() * 3 / 2 + excess,
+            "{size}: {} of {}",
+            world.footprint,
+            world.target()
+        );
+    }
 }
 
 /// Small writes beside a stream of the same file, which never ends.

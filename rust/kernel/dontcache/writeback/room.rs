@@ -97,6 +97,11 @@ impl Turns {
         self.despaired = now;
     }
 
+    /// No more than that is dirty.
+    pub fn saw(&mut self, dirty: usize) {
+        self.stuck = self.stuck.min(dirty);
+    }
+
     /// What is dirty and is not waited for.
     pub fn stuck(&self) -> usize {
         self.stuck
@@ -164,19 +169,30 @@ pub enum Advice {
     /// Let the first go on: the device does something, but not for them.
     GrantOne,
     /// What they wait for cannot be written, or others write who do not wait for their turn.
-    Despair,
+    Despair {
+        /// What was dirty all the time.
+        dirty: usize,
+        /// Nothing was under writeback.
+        idle: bool,
+    },
 }
 
 /// How long nobody had room of those that wait, and how long there was no progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     tenth: usize,
-    /// When the first of them looked last, and for the first time.
+    /// When somebody looked last, and for the first time.
     seen: usize,
     first: Option<usize>,
+    /// What there was when one was let go for want of room.
+    mark: usize,
+    /// The least that there was, and what has been let go without room since.
     least: usize,
-    dirty: usize,
+    /// Since when there is no progress, what was dirty all that time, and the most that was under
+    /// writeback in it.
     since: usize,
+    dirty: usize,
+    busy: usize,
     asked: usize,
 }
 
@@ -187,9 +203,11 @@ impl Patience {
             tenth,
             seen: 0,
             first: None,
+            mark: usize::MAX,
             least: usize::MAX,
-            dirty: usize::MAX,
             since: 0,
+            dirty: usize::MAX,
+            busy: 0,
             asked: 0,
         }
     }
@@ -202,18 +220,17 @@ impl Patience {
         };
     }
 
-    /// What was dirty all the time.
-    pub fn dirty(&self) -> usize {
-        self.dirty
+    /// So many pages were let go without room. That there are more for it is no lack of progress.
+    pub fn let_go(&mut self, pages: usize) {
+        self.least = self.least.saturating_add(pages);
     }
 
-    /// The first of them looks, and finds that.
+    /// One of those that wait looks, and finds that.
     ///
     /// Less than ever is progress. Less than the last time is not: who does not wait for a turn
     /// makes it more again, for ever. With progress it ends after 5 seconds too: what others have
-    /// left dirty, lazily or under another policy, may take minutes. Then one goes each second, until
-    /// there is room. It is that of all who wait, or the last of many would wait for 5 seconds as
-    /// often as there are others; and no more go, since what many have just begun may take as long.
+    /// left dirty, lazily or under another policy, may take minutes. Then one goes each second, as
+    /// long as what there is goes down all the same.
     pub fn found(&mut self, footprint: Footprint, now: usize) -> Advice {
         if now.wrapping_sub(self.seen) >= self.tenth.saturating_mul(5) {
             // Nobody has waited since.
@@ -221,28 +238,42 @@ impl Patience {
         }
         self.seen = now;
         self.dirty = self.dirty.min(footprint.dirty());
+        self.busy = self.busy.max(footprint.writeback);
 
         let first = *self.first.get_or_insert(now);
 
-        if now.wrapping_sub(first) >= self.tenth.saturating_mul(50) {
+        if now.wrapping_sub(first) >= self.tenth.saturating_mul(50) && footprint.all < self.mark {
             self.first = Some(now.wrapping_sub(self.tenth.saturating_mul(40)));
+            self.mark = footprint.all;
             return Advice::GrantOne;
         }
         if footprint.all < self.least {
             self.least = footprint.all;
-            self.since = now;
+            self.begin(footprint, now);
             self.asked = now;
             return Advice::Wait;
         }
         if now.wrapping_sub(self.since) >= self.tenth.saturating_mul(10) {
-            self.since = now;
-            return Advice::Despair;
+            let advice = Advice::Despair {
+                dirty: self.dirty,
+                idle: self.busy == 0,
+            };
+
+            self.begin(footprint, now);
+            return advice;
         }
         if now.wrapping_sub(self.asked) >= self.tenth {
             self.asked = now;
             return Advice::Kick;
         }
         Advice::Wait
+    }
+
+    /// From now on there is no progress, until there is.
+    fn begin(&mut self, footprint: Footprint, now: usize) {
+        self.since = now;
+        self.dirty = footprint.dirty();
+        self.busy = footprint.writeback;
     }
 }
 
@@ -360,6 +391,12 @@ mod tests {
         assert_eq!(turns.stuck(), 300);
         turns.looks(8995, 30);
         assert!(!turns.admits(of(350, 50), 50, 100));
+        // What was written after all is waited for when it is dirtied again.
+        turns.despaired(300, 9000);
+        turns.saw(400);
+        assert_eq!(turns.stuck(), 300);
+        turns.saw(20);
+        assert_eq!(turns.stuck(), 20);
     }
 
     #[test]
@@ -376,7 +413,7 @@ mod tests {
         assert!(turns.may_look(17, 10));
     }
 
-    /// The first finds so many pages so many jiffies after the first time, and is advised so.
+    /// Somebody finds so many pages so many jiffies after the first time, and is advised so.
     fn advised(found: &[(usize, usize, Advice)]) {
         const START: usize = MAX - 4;
         let mut patience = Patience::new(10);
@@ -388,19 +425,66 @@ mod tests {
         }
     }
 
+    fn despair(dirty: usize) -> Advice {
+        Despair { dirty, idle: true }
+    }
+
     #[test]
     #[rustfmt::skip]
-    fn first_asks_for_help_and_then_despairs() {
+    fn who_waits_asks_for_help_and_then_despairs() {
         advised(&[
             (100, 0, Wait), (100, 9, Wait), (200, 10, Kick), (100, 19, Wait), (100, 49, Kick),
-            (100, 98, Kick), (100, 100, Despair), (100, 109, Kick), (100, 149, Kick),
-            (100, 198, Kick), (100, 200, Despair),
+            (100, 98, Kick), (100, 100, despair(100)), (100, 109, Kick), (100, 149, Kick),
+            (100, 198, Kick), (100, 200, despair(100)),
         ]);
         // Less than ever is progress. More than that, and less again, is none.
         advised(&[
             (100, 0, Wait), (300, 9, Wait), (200, 10, Kick), (99, 59, Wait), (99, 68, Wait),
-            (99, 69, Kick), (99, 118, Kick), (99, 158, Kick), (99, 159, Despair),
+            (99, 69, Kick), (99, 118, Kick), (99, 158, Kick), (99, 159, despair(99)),
         ]);
+    }
+
+    #[test]
+    fn despair_knows_of_the_time_without_progress() {
+        let mut patience = Patience::new(10);
+        let mut found = |all, writeback, now| patience.found(of(all, writeback), now);
+
+        assert_eq!(found(200, 200, 1000), Wait);
+        assert_eq!(found(100, 100, 1040), Wait);
+        for now in [1060, 1100, 1139] {
+            assert_eq!(found(100, 0, now), Kick);
+        }
+        // It was written then, and is dirty since.
+        assert_eq!(
+            found(100, 0, 1140),
+            Despair {
+                dirty: 0,
+                idle: false
+            }
+        );
+        for now in [1180, 1220, 1239] {
+            assert_eq!(found(100, 0, now), Kick);
+        }
+        assert_eq!(found(100, 0, 1240), despair(100));
+    }
+
+    #[test]
+    fn what_is_let_go_is_no_lack_of_progress() {
+        let mut patience = Patience::new(10);
+
+        assert_eq!(patience.found(of(100, 100), 1000), Wait);
+        for now in [1040, 1080, 1099] {
+            assert_eq!(patience.found(of(100, 100), now), Kick);
+        }
+        assert!(matches!(
+            patience.found(of(100, 100), 1100),
+            Despair { idle: false, .. }
+        ));
+        patience.let_go(50);
+        assert_eq!(patience.found(of(149, 149), 1140), Wait);
+        assert_eq!(patience.found(of(150, 150), 1149), Wait);
+        assert_eq!(patience.found(of(149, 149), 1150), Kick);
+        assert_eq!(patience.found(of(148, 148), 1160), Wait);
     }
 
     #[test]
@@ -414,20 +498,18 @@ mod tests {
         }
         assert_eq!(patience.found(of(900, 200), 494), Wait);
         assert_eq!(patience.found(of(800, 0), 495), GrantOne);
-        assert_eq!(patience.dirty(), 700);
-        // Then one goes each second.
-        assert_eq!(patience.found(of(600, 0), 544), Wait);
-        assert_eq!(patience.found(of(500, 0), 593), Wait);
-        assert_eq!(patience.found(of(400, 0), 595), GrantOne);
+        // Then one goes each second, if it is less than when the last went.
+        assert_eq!(patience.found(of(790, 0), 544), Wait);
+        assert_eq!(patience.found(of(780, 0), 593), Wait);
+        assert_eq!(patience.found(of(800, 0), 595), Wait);
+        assert_eq!(patience.found(of(799, 0), 596), GrantOne);
         // Until there is room, or nobody has waited for a while.
         patience.served();
-        assert_eq!(patience.dirty(), MAX);
         assert_eq!(patience.found(of(900, 0), 605), Wait);
         for nr in 0..49 {
             assert_eq!(patience.found(of(899 - nr, 800), 615 + 10 * nr), Wait);
         }
-        assert_eq!(patience.dirty(), 51);
         assert_eq!(patience.found(of(900, 0), 1145), Wait);
-        assert_eq!(patience.dirty(), 900);
+        assert_eq!(patience.found(of(899, 0), 1155), Wait);
     }
 }

@@ -88,7 +88,7 @@ impl Waiters {
         }
     }
 
-    /// Lets the first go on, and the next, up to `most` pages in all.
+    /// Lets the first go on, and the next, up to `most` pages in all, though there is no room.
     pub(super) fn grant_some(&mut self, most: usize) {
         let mut pages = 0_usize;
 
@@ -104,13 +104,7 @@ impl Waiters {
             pages = pages.saturating_add(next.pages);
             self.grant_first();
         }
-    }
-
-    /// Lets all go on.
-    pub(super) fn grant_all(&mut self) {
-        while !self.first.is_null() {
-            self.grant_first();
-        }
+        self.patience.let_go(pages);
     }
 
     /// # Safety
@@ -235,7 +229,7 @@ mod tests {
             // One in any case.
             waiters.grant_some(left[0] + left[1] - 1);
             assert_eq!(chain(&waiters), [left[1], 0, 0, 0]);
-            waiters.grant_all();
+            waiters.grant_some(usize::MAX);
             assert_eq!(chain(&waiters), [0; 4]);
             assert!(late.is_granted());
             for (nr, waiter) in all.iter().enumerate() {

@@ -456,26 +456,27 @@ impl Wb {
         }
     }
 
-    /// Lets writers go on since one of them, perhaps the first, has looked and was advised so.
-    fn heed(&self, queue: &mut Waiters, first: bool, advice: Advice, footprint: Footprint) {
-        if advice == Advice::Despair {
-            let now = jiffies();
-            let dirty = queue.patience.dirty();
+    /// Lets writers go on since one of them, perhaps the first, has looked.
+    fn heed(&self, queue: &mut Waiters, first: bool, footprint: Footprint) -> Advice {
+        let now = jiffies();
+        let advice = queue.patience.found(footprint, now);
 
-            queue.turns.despaired(dirty, now);
-            self.despaired.store(now, Relaxed);
-            self.stuck.store(queue.turns.stuck(), Relaxed);
-        }
+        queue.turns.saw(footprint.dirty());
         match advice {
-            Advice::Despair if footprint.writeback == 0 => queue.grant_all(),
-            Advice::Despair => queue.grant_some(self.bound() / 2),
-            Advice::GrantOne => queue.grant_first(),
+            Advice::Despair { dirty, idle } => {
+                queue.turns.despaired(dirty, now);
+                self.despaired.store(now, Relaxed);
+                self.stuck.store(dirty, Relaxed);
+                queue.grant_some(if idle { usize::MAX } else { self.bound() / 2 });
+            }
+            Advice::GrantOne => queue.grant_some(0),
             Advice::Wait | Advice::Kick => {
-                if first && footprint.writeback == 0 || queue.turns.may_serve(jiffies(), LOOK) {
+                if first && footprint.writeback == 0 || queue.turns.may_serve(now, LOOK) {
                     self.grant(queue, footprint);
                 }
             }
         }
+        advice
     }
 
     /// Waits until it is this task's turn to write `pages`, and returns how many it may, or it is
@@ -519,14 +520,7 @@ impl Wb {
             }
             // SAFETY: It is this task's own. Others may have let it go on since, and know more.
             if let Some(footprint) = found.flatten().filter(|_| !unsafe { (*this).is_granted() }) {
-                let advice = if first {
-                    queue.patience.found(footprint, jiffies())
-                } else {
-                    Advice::Wait
-                };
-
-                self.heed(&mut queue, first, advice, footprint);
-                if advice == Advice::Kick {
+                if self.heed(&mut queue, first, footprint) == Advice::Kick {
                     drop(queue);
                     // SAFETY: The file is open.
                     unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
