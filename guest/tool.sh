@@ -35,6 +35,13 @@ copied() {
 		says "/mnt/fs/copy: 0 pages cached" ./dontcache stat -n 1 /mnt/fs/copy
 }
 
+# What cannot be read is not written over.
+kept() {
+	echo precious > /mnt/fs/precious
+	fails_with 1 "cannot be read" ./dontcache cp /proc/version /mnt/fs/precious &&
+		is precious cat /mnt/fs/precious
+}
+
 # A line a second, with what was written meanwhile: of a large folio all is counted.
 # shellcheck disable=SC2016 # the dollars are for awk
 counted() {
@@ -78,6 +85,7 @@ tool_tests() {
 	check "tool: cp" copied
 	check "tool: cp to itself" fails_with 1 "same file" ./dontcache cp /mnt/fs/file /mnt/fs/file
 	check "tool: which is as it was" is uncached cat /mnt/fs/file
+	check "tool: cp, no support, and the target is as it was" kept
 	check "tool: cp, no support" fails_with 1 "/proc/version cannot be read" ./dontcache cp /proc/version /mnt/fs/version
 	check "tool: cp -f" ./dontcache cp -f /proc/version /mnt/fs/version
 	check "tool: cp -f, the same" cmp /proc/version /mnt/fs/version

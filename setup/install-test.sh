@@ -36,9 +36,13 @@ files() {
 	(cd "$1" && find . -path ./.git -prune -o -type f -printf '%p %m %T@ ' -exec sha256sum {} \; -o -type l -printf '%p %l\n' | sort)
 }
 
+timeless() {
+	sed 's/ [0-9]*\.[0-9]* / /'
+}
+
 # whole DIR: the same of a git tree, whose switches give files a new time, and what git knows.
 whole() {
-	files "$1" | sed 's/ [0-9]*\.[0-9]* / /'
+	files "$1" | timeless
 	git -C "$1" status --porcelain=v2 --branch
 	git -C "$1" stash list
 	git -C "$1" diff
@@ -75,7 +79,8 @@ there_and_back() {
 	[ ! -e "$3/.git" ] ||
 		ok "$1: the same as by make series" [ "$(git -C "$3" rev-parse 'dontcache-rust^{tree}')" = "$series" ]
 	ok "$1: uninstall" make -s uninstall KDIR="$3"
-	ok "$1: as it was" diff <(echo "$before") <("$2" "$3")
+	# With new times, or make would take for theirs what was built in between.
+	ok "$1: as it was" diff <(timeless <<< "$before") <("$2" "$3" | timeless)
 }
 
 patches=$(series '')
@@ -135,6 +140,7 @@ cp -al "$tmp/plain" "$tmp/links"
 before=$(files "$tmp/plain")
 ok "hard links: install" make -s install KDIR="$tmp/links"
 ok "hard links: the other copy is as it was" diff <(echo "$before") <(files "$tmp/plain")
+refuses "that tree is no directory of ours" "something else in it" files "$tmp/links" env DONTCACHE_BUILD="$tmp/links" make -s clean
 refuses "plain files, twice" "is in $tmp/links already" files "$tmp/links" make -s install KDIR="$tmp/links"
 echo "// mine" >> "$tmp/links/mm/dontcache.c"
 refuses "uninstall what was changed" "was changed since" files "$tmp/links" make -s uninstall KDIR="$tmp/links"
@@ -142,6 +148,11 @@ refuses "uninstall what is not there" "no make install" files "$tmp/plain" make 
 touch "$tmp/plain/mm/dontcache.c"
 refuses "a file of ours is there" "mm/dontcache.c already" files "$tmp/plain" make -s install KDIR="$tmp/plain"
 rm "$tmp/plain/mm/dontcache.c"
+mv "$tmp/plain/rust" "$tmp/rust"
+ln -s ../rust "$tmp/plain/rust"
+refuses "a directory of another tree" "no directory of that tree" files "$tmp/rust" make -s install KDIR="$tmp/plain"
+rm "$tmp/plain/rust"
+mv "$tmp/rust" "$tmp/plain/rust"
 if chattr +i "$tmp/plain/rust/kernel/lib.rs" 2> /dev/null; then
 	refuses "half way a file cannot be written" "undone" files "$tmp/plain" make -s install KDIR="$tmp/plain"
 	chattr -i "$tmp/plain/rust/kernel/lib.rs"
@@ -181,8 +192,31 @@ refuses "a change where the overlay has one" "has changes in files" whole "$tmp/
 git -C "$tmp/git" show v7.3:mm/filemap.c > "$tmp/git/mm/filemap.c"
 mkdir -p "$tmp/git/rust/kernel/dontcache"
 touch "$tmp/git/rust/kernel/dontcache/dropping.rs"
-refuses "an untracked file where we have one" "has changes in files" whole "$tmp/git" make -s install KDIR="$tmp/git"
+refuses "an untracked file where we have one" "dropping.rs already" whole "$tmp/git" make -s install KDIR="$tmp/git"
+echo /rust/kernel/dontcache > "$tmp/git/.git/info/exclude"
+refuses "one that git ignores" "dropping.rs already" whole "$tmp/git" make -s install KDIR="$tmp/git"
 rm -r "$tmp/git/rust/kernel/dontcache"
+touch "$tmp/git/rust/kernel/dontcache"
+refuses "a file where we have a directory" "no directory of that tree" whole "$tmp/git" make -s install KDIR="$tmp/git"
+rm "$tmp/git/rust/kernel/dontcache"
+git -C "$tmp/am" reset -q --hard v7.3
+git -C "$tmp/am" apply --index "$tmp/series/combined/dontcache-rust.patch" 2> /dev/null
+echo "/* mine */" >> "$tmp/am/mm/dontcache.c"
+refuses "the overlay is staged, and changed" "already" whole "$tmp/am" make -s install KDIR="$tmp/am"
+git -C "$tmp/am" reset -q --hard v7.3
+git -C "$tmp/am" switch -q -c work
+git -C "$tmp/am" commit -q --allow-empty -m work
+git -C "$tmp/am" switch -q main
+refuses "another name of a branch of theirs" "no name of a branch" whole "$tmp/am" make -s install KDIR="$tmp/am" BRANCH='@{-1}'
+cp -a "$tmp/am" "$tmp/copied"
+ok "a copied tree" make -s install KDIR="$tmp/copied"
+git -C "$tmp/copied" switch -q -c mine
+refuses "uninstall below a branch of mine" "is built on" whole "$tmp/copied" make -s uninstall KDIR="$tmp/copied"
+git -C "$tmp/copied" switch -q main
+ok "uninstall from elsewhere" make -s uninstall KDIR="$tmp/copied"
+touch "$tmp/am/.git/rebase-merge"
+refuses "in the middle of a rebase" "in the middle" whole "$tmp/am" make -s install KDIR="$tmp/am"
+rm "$tmp/am/.git/rebase-merge"
 git -C "$tmp/shallow" switch -q -c other
 sed -i 's/bio_complete_batch/bio_batch/g' "$tmp/shallow/block/bio.c"
 git -C "$tmp/shallow" commit -q -a -m other
@@ -204,6 +238,11 @@ else
 	echo "skip half way git cannot write a file: no chattr +i here"
 fi
 
+if [ "$(id -u)" = 0 ]; then
+	chown 65534 "$tmp/plain"
+	refuses "somebody else's tree" "run this as" files "$tmp/plain" make -s install KDIR="$tmp/plain"
+	chown 0 "$tmp/plain"
+fi
 sed -i 's/^PATCHLEVEL = 3/PATCHLEVEL = 2/' "$tmp/plain/Makefile"
 refuses "another release" "not 7.3" files "$tmp/plain" make -s install KDIR="$tmp/plain"
 refuses "no tree" "is not a directory" files "$tmp/plain" make -s install KDIR="$tmp/none"

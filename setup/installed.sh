@@ -3,7 +3,7 @@
 # What make install left in a tree of the user's. Sourced, after lib.sh.
 
 # Where install_files() keeps what it replaced.
-STATE=.dontcache-rust
+STATE=.dontcache-installed
 
 # find_tree WHAT KDIR: sets tree to the top of a Linux 7.3 tree.
 find_tree() {
@@ -12,6 +12,21 @@ find_tree() {
 
 	[ -n "$kdir" ] || die "KDIR= says which kernel tree" "make $1 KDIR=~/linux"
 	tree=$(KERNEL_SRC=$kdir TREE_OPTION=KDIR "$ROOT/setup/kernel-source.sh") || exit 1
+	# What root writes there its owner could not change any more.
+	[ "$(stat -L -c %u "$tree")" = "$(id -u)" ] ||
+		die "$tree is $(stat -L -c %U "$tree")'s" "run this as $(stat -L -c %U "$tree")"
+	unfinished
+}
+
+# unfinished: git is not in the middle of something there.
+unfinished() {
+	local name
+
+	[ -e "$tree/.git" ] || return 0
+	for name in rebase-merge rebase-apply MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG index.lock; do
+		[ ! -e "$(cd "$tree" && realpath "$(git rev-parse --git-path $name 2> /dev/null || echo /none)")" ] ||
+			die "git is in the middle of something in $tree ($name)" "end it: git -C $tree status"
+	done
 }
 
 # theirs ARGUMENTS...: git in that tree, with its user's settings but for hooks.
@@ -24,14 +39,14 @@ theirs() {
 restore_files() {
 	local file before=$tree/$STATE/before.tar
 
+	[ ! -f "$tree/$STATE/new" ] || while read -r file; do
+		rm -f "$tree/$file"
+		(cd "$tree" && rmdir -p --ignore-fail-on-non-empty "$(dirname "$file")" 2> /dev/null) || true
+	done < "$tree/$STATE/new"
 	if [ -s "$before" ]; then
 		tar -C "$tree" -xpf "$before" --unlink-first 2> /dev/null || true
 		tar -C "$tree" --diff -f "$before" >&2 ||
 			die "not all is as it was" "mend what tar says above, then: tar -C $tree -xpf $before"
 	fi
-	[ ! -f "$tree/$STATE/new" ] || while read -r file; do
-		rm -f "$tree/$file"
-		(cd "$tree" && rmdir -p --ignore-fail-on-non-empty "$(dirname "$file")" 2> /dev/null) || true
-	done < "$tree/$STATE/new"
 	rm -rf "${tree:?}/$STATE"
 }

@@ -43,7 +43,7 @@ die() {
 # claim NAME DIR: DIR, where NAME= says, is ours: files are removed from it. Not one that has
 # somebody else's.
 claim() {
-	[ ! -e "$2/.dontcache-rust" ] || return 0
+	[ ! -f "$2/.dontcache-rust" ] || return 0
 	[ ! -e "$2" ] || [ -z "$(ls -A "$2")" ] ||
 		die "$1=$2 has something else in it" "name a directory that is empty, or not there"
 	{ mkdir -p "$2" && : > "$2/.dontcache-rust"; } || die "cannot create $2" "name another place with $1="

@@ -228,9 +228,14 @@ static int copy(const char *source, const char *target, bool force)
 		errno = 0;
 		return fail("name another target", "%s and %s are the same file", source, target);
 	}
-	to = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, st.st_mode & 0777);
+	/* Emptied when it is known that there is something to copy, and that it can be. */
+	to = open(target, O_RDWR | O_CREAT | O_CLOEXEC, st.st_mode & 0777);
 	if (to < 0)
-		return fail("name a file that you may write", "%s", target);
+		return fail("name a file that you may write and read", "%s", target);
+	if (!force && !strcmp(takes(to, FLAG_DONTCACHE), "no")) {
+		errno = EOPNOTSUPP;
+		return fail(next_step(), "%s cannot be written", target);
+	}
 	/* Some kernels read or write directly if they may: not from any address. */
 	if (posix_memalign((void **)&data, 4096, CHUNK))
 		return fail("free some memory", "no memory for %d bytes", CHUNK);
@@ -248,6 +253,8 @@ static int copy(const char *source, const char *target, bool force)
 		if (got < 0)
 			return fail(next_step(), "%s cannot be read at %lld", source,
 				    (long long)at);
+		if (!at && ftruncate(to, 0) && errno != EINVAL)
+			return fail("name a file that you may write", "%s", target);
 		if (!got)
 			break;
 		while (!write_all(to, data, got, at, writes)) {
