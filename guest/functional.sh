@@ -117,7 +117,7 @@ rust_ran() {
 	check "rust: no C worker in kallsyms" sh -c "! grep -q ' bio_complete_work_fn$' /proc/kallsyms"
 	check "rust: no C hotplug callbacks in kallsyms" sh -c "! grep -q bio_complete_batch_cpu /proc/kallsyms"
 	# What a writer that was killed has at its device comes back until then.
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in $(seq 40); do
 		bios=$(stat bio_task_defer)
 		[ "$(stat bio_task_complete)" != "$bios" ] || break
 		sleep 1

@@ -69,11 +69,10 @@ io_pressure() {
 	sed -n 's/^some.*total=//p' /proc/pressure/io
 }
 
-# What waits is seen: by tracepoints, as pressure of I/O, and as a histogram. With the least bound,
-# or an emulated CPU would be slower than the device.
+# What waits is seen: by tracepoints, as pressure of I/O, and as a histogram.
 reported() {
 	page=/sys/kernel/debug/bdi/$(cat /sys/block/nullb15/dev)/dontcache
-	echo 8192 > /sys/block/nullb15/bdi/dontcache_max_bytes
+	echo 524288 > /sys/block/nullb15/bdi/dontcache_max_bytes
 	pressure=$(io_pressure)
 	trace_while put $DONTCACHE "$1" 0 67108864 65536 || return 1
 	pressure=$(($(io_pressure) - pressure))

@@ -33,7 +33,11 @@ ok() {
 
 # files DIR: what is in it, with contents and times of files.
 files() {
-	(cd "$1" && find . -path ./.git -prune -o -type f -printf '%p %m %T@ ' -exec sha256sum {} \; -o -type l -printf '%p %l\n' | sort)
+	(
+		cd "$1"
+		find . -path ./.git -prune -o -type f -printf '%p %m %T@ \n' -o -type l -printf '%p %l\n' | sort
+		find . -path ./.git -prune -o -type f -exec sha256sum {} + | sort
+	)
 }
 
 timeless() {
