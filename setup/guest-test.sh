@@ -27,8 +27,9 @@ boot() {
 		"FOUND_POLICY=${found_policy:-}" "FOLIOS_A_LOCK=$folios_a_lock" > "$scratch/env"
 	case $arch in
 	um | virtual)
+		# The disks of all parts are in memory, and stay.
 		"$ROOT/guest/uml.sh" "$BUILD/$arch-$engine/linux" "$scratch" "$seconds" \
-			"$ROOT/guest/functional.sh" ncpus=2 kunit.enable=0 "$@" || status=$?
+			"$ROOT/guest/functional.sh" ncpus=2 kunit.enable=0 mem=2000M "$@" || status=$?
 		;;
 	x86)
 		"$ROOT/guest/qemu.sh" "$BUILD/x86-$engine/arch/x86/boot/bzImage" "$scratch" "$seconds" \
