@@ -44,7 +44,7 @@ kept() {
 
 # A line a second, with what was written meanwhile: of a large folio all is counted.
 # shellcheck disable=SC2016 # the dollars are for awk
-counted() {
+shown_by_tool() {
 	./dontcache stat -n 3 > stat.log &
 	counting=$!
 	sleep 0.5
@@ -89,7 +89,7 @@ tool_tests() {
 	check "tool: cp, no support" fails_with 1 "/proc/version cannot be read" ./dontcache cp /proc/version /mnt/fs/version
 	check "tool: cp -f" ./dontcache cp -f /proc/version /mnt/fs/version
 	check "tool: cp -f, the same" cmp /proc/version /mnt/fs/version
-	check "tool: stat" counted
+	check "tool: stat" shown_by_tool
 	check "tool: stat, wrong" fails_with 2 usage ./dontcache stat -n x
 	if [ -d /sys/kernel/tracing/events/dontcache ]; then
 		check "tool: trace" traced_by_tool
