@@ -189,6 +189,17 @@ check_ruff() {
 	(cd "$ROOT" && "$venv/bin/ruff" check . && "$venv/bin/ruff" format --check .)
 }
 
+# The parts of the guest's tests are read into one shell: a name of two functions is that of the last.
+check_guest_names() {
+	local names
+
+	names=$(cd "$ROOT/guest" && sed -n 's/^\([a-z_0-9]*\)() {.*/\1/p' {common,flags,policy,device,filesystems,dropping,paced,tool,errors,nfs,offline,lib,functional}.sh |
+		sort | uniq -d)
+	[ -z "$names" ] && return
+	echo "$names"
+	return 1
+}
+
 # How many lines patches/*.patch change in C files and headers of the kernel's core. What is in
 # patches/upstream/ is for everybody, and does not count.
 patch_lines() {
@@ -257,6 +268,7 @@ report checkpatch check_checkpatch
 report shellcheck check_shellcheck
 report ruff check_ruff
 report "tools are asked for by who runs them" python3 "$ROOT/setup/needed.py"
+report "each function of the guest's has a name of its own" check_guest_names
 lines=$(patch_lines)
 report "$lines changed lines of C core (at most $MAX_PATCH_LINES)" [ "$lines" -le "$MAX_PATCH_LINES" ]
 report "$(c_lines all) lines of C of our own (at most $MAX_C_LINES), $(c_lines paced) of a policy's (at most $MAX_PACED_LINES)" \
