@@ -35,11 +35,12 @@ copied() {
 		says "/mnt/fs/copy: 0 pages cached" ./dontcache stat -n 1 /mnt/fs/copy
 }
 
-# What cannot be read is not written over.
+# What cannot be read is not written over, and leaves no empty copy.
 kept() {
 	echo precious > /mnt/fs/precious
 	fails_with 1 "cannot be read" ./dontcache cp /proc/version /mnt/fs/precious &&
-		is precious cat /mnt/fs/precious
+		is precious cat /mnt/fs/precious &&
+		fails_with 1 "cannot be read" ./dontcache cp /proc/version /mnt/fs/none && [ ! -e /mnt/fs/none ]
 }
 
 # A line a second, with what was written meanwhile: of a large folio all is counted.

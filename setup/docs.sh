@@ -5,18 +5,14 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
-
-passed=0
-failed=0
+. "$ROOT/setup/result.sh"
 
 # silent NAME LOG: nothing of ours is named there.
 silent() {
 	if grep -iE 'dontcache|bio_task' "$2"; then
-		failed=$((failed + 1))
-		echo "not ok $1"
+		result "not ok $1"
 	else
-		passed=$((passed + 1))
-		echo "ok $1"
+		result "ok $1"
 	fi
 }
 
@@ -26,11 +22,9 @@ made() {
 	shift
 
 	if ls "$@" > /dev/null; then
-		passed=$((passed + 1))
-		echo "ok $name"
+		result "ok $name"
 	else
-		failed=$((failed + 1))
-		echo "not ok $name"
+		result "not ok $name"
 	fi
 }
 
@@ -73,5 +67,5 @@ made "rustdoc's pages" "$BUILD/virtual-rust-kunit/Documentation/output/rust/rust
 sed -i 's/^/dontcache: /' "$log/man.log"
 silent "man" "$log/man.log"
 
-echo "$passed passed, $failed failed, 0 skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

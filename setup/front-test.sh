@@ -87,7 +87,8 @@ refuses "missing clang" "no clang" env PATH="$tmp/bin" DONTCACHE_NO_INSTALL=1 RU
 	setup/kernel.sh um rust
 rm "$tmp/bin/flex"
 refuses "missing flex" "missing packages: flex" env PATH="$tmp/bin" DONTCACHE_NO_INSTALL=1 setup/kernel.sh um rust
-refuses "no such bindgen" "is not a program" env BINDGEN="$tmp/none" setup/kernel.sh um rust
+refuses "no such bindgen" "is not a bindgen" env BINDGEN="$tmp/none" setup/kernel.sh um rust
+refuses "another program as bindgen" "is not a bindgen" env BINDGEN=/bin/true setup/kernel.sh um rust
 refuses "no such cargo" "is not a program" env CARGO="$tmp/none" make test TESTS=host
 refuses "no such library" "has no source" env RUST_LIB_SRC="$tmp/none" setup/kernel.sh um rust
 refuses "wrong tree, make test" "is not a directory" env KERNEL_SRC="$tmp/none" make test TESTS=host

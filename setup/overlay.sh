@@ -8,9 +8,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 . "$ROOT/setup/series.sh"
-
-# The parts of this repository that are paths of the kernel tree.
-PARTS=(block include mm rust samples Documentation tools)
+. "$ROOT/setup/patchset.sh"
 
 need_tools rsync=rsync git=git make=make
 src=$("$ROOT/setup/kernel-source.sh")
@@ -43,18 +41,14 @@ copy_tree() {
 }
 
 stage_overlay() {
-	local part file
+	local file
 
-	for part in "${PARTS[@]}"; do
-		[ -d "$ROOT/$part" ] || continue
-		while read -r file; do
-			[ ! -e "$src/$file" ] ||
-				die "$file of the overlay is in $src already" "use an unmodified Linux 7.3 tree; nothing was changed"
-			mkdir -p "$stage/$(dirname "$file")"
-			cp "$ROOT/$file" "$stage/$file"
-		done < <(cd "$ROOT" && find "$part" -type f)
-	done
-	cp "$ROOT/Kconfig" "$stage/mm/Kconfig.dontcache"
+	while read -r file; do
+		[ ! -e "$src/$file" ] ||
+			die "$file of the overlay is in $src already" "use an unmodified Linux 7.3 tree; nothing was changed"
+		mkdir -p "$stage/$(dirname "$file")"
+		cp "$(own_file "$file")" "$stage/$file"
+	done < <(own_files)
 }
 
 # Puts the stage into the tree, and takes out what an earlier overlay left there.

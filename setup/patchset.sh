@@ -45,16 +45,6 @@ check_new() {
 	}
 }
 
-# The user's own git settings (hooks, signing, whitespace) must not decide what applies, and the
-# same files are the same commits.
-own_git() {
-	GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 \
-		GIT_AUTHOR_NAME=dontcache-rust GIT_AUTHOR_EMAIL=dontcache-rust@example.invalid \
-		GIT_COMMITTER_NAME=dontcache-rust GIT_COMMITTER_EMAIL=dontcache-rust@example.invalid \
-		GIT_AUTHOR_DATE=2026-11-23T00:00:00Z GIT_COMMITTER_DATE=2026-11-23T00:00:00Z \
-		git -c core.hooksPath=/dev/null -c gc.auto=0 -c core.autocrlf=false "$@"
-}
-
 # commit_series REPO NAME: puts all of it on the branch of REPO, whose work tree needs no file: git
 # takes what it patches from the index. NAME is what REPO's first commit is of, for messages.
 commit_series() {

@@ -21,6 +21,16 @@ touched() {
 	sed -n 's,^--- a/,,p' "$@" | sort -u
 }
 
+# The user's own git settings (hooks, signing, whitespace) must not decide what applies, and the
+# same files are the same commits.
+own_git() {
+	GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 \
+		GIT_AUTHOR_NAME=dontcache-rust GIT_AUTHOR_EMAIL=dontcache-rust@example.invalid \
+		GIT_COMMITTER_NAME=dontcache-rust GIT_COMMITTER_EMAIL=dontcache-rust@example.invalid \
+		GIT_AUTHOR_DATE=2026-11-23T00:00:00Z GIT_COMMITTER_DATE=2026-11-23T00:00:00Z \
+		git -c core.hooksPath=/dev/null -c gc.auto=0 -c core.autocrlf=false "$@"
+}
+
 # stage_patches STAGE SRC PATCH...: makes STAGE, with those files of SRC that the
 # patches change, and what the patches make of them.
 stage_patches() {
@@ -35,15 +45,11 @@ stage_patches() {
 		cp "$src/$file" "$stage/$file"
 	done < <(touched "$@")
 
-	# The user's own git settings (hooks, signing, whitespace) must not decide what applies.
-	export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
-	export GIT_AUTHOR_NAME=overlay GIT_AUTHOR_EMAIL=overlay@localhost
-	export GIT_COMMITTER_NAME=overlay GIT_COMMITTER_EMAIL=overlay@localhost
-	git -C "$stage" init -q
-	git -C "$stage" add -A
-	git -C "$stage" commit -q -m "$src"
+	own_git -C "$stage" init -q
+	own_git -C "$stage" add -A
+	own_git -C "$stage" commit -q -m "$src"
 	for patch; do
-		git -C "$stage" am -q "$patch" > "$BUILD/am.log" 2>&1 || {
+		own_git -C "$stage" am -q "$patch" > "$BUILD/am.log" 2>&1 || {
 			cat "$BUILD/am.log" >&2
 			die "patches/${patch#"$ROOT/patches/"} does not apply to $src" \
 				"use an unmodified Linux 7.3 tree; nothing was changed"

@@ -153,7 +153,6 @@ install_clang() {
 find_bindgen() {
 	local tool
 
-	[ -z "${BINDGEN:-}" ] || command -v "$BINDGEN" > /dev/null || die "BINDGEN=$BINDGEN is not a program" "leave it out, or name one"
 	for tool in "${BINDGEN:-}" bindgen "$CACHE/bindgen/bin/bindgen"; do
 		tool=$(command -v "$tool") || continue
 		if at_least "$("$tool" --version | awk '{ print $2 }')" "$MIN_BINDGEN"; then
@@ -198,7 +197,8 @@ find_toolchain() {
 	LIBCLANG_PATH=$("llvm-config$LLVM_SUFFIX" --libdir 2> /dev/null || echo "/usr/lib/llvm$LLVM_SUFFIX/lib")
 	[ ! -d "$LIBCLANG_PATH" ] || export LIBCLANG_PATH
 	find_cargo
-	[ -z "${BINDGEN:-}" ] || find_bindgen > /dev/null
+	[ -z "${BINDGEN:-}" ] || at_least "$("$BINDGEN" --version 2> /dev/null | awk '{ print $2 }')" "$MIN_BINDGEN" ||
+		die "BINDGEN=$BINDGEN is not a bindgen >= $MIN_BINDGEN" "leave it out, or name one"
 	if ! BINDGEN=$(find_bindgen); then
 		STEP_NAME="building bindgen $NEW_BINDGEN" step 60 "$CACHE/log/bindgen.log" \
 			"$CARGO" install --locked --root "$CACHE/bindgen" --version "$NEW_BINDGEN" bindgen-cli

@@ -210,12 +210,34 @@ static const char *next_step(void)
 	}
 }
 
+/* Empty, or -1 with what is wrong said: what cannot be written is left as it is. */
+static int open_target(const char *target, mode_t mode, bool force)
+{
+	int to = open(target, O_RDWR | O_CREAT | O_CLOEXEC, mode);
+
+	if (to < 0) {
+		fail("name a file that you may write and read", "%s", target);
+		return -1;
+	}
+	if (!force && !strcmp(takes(to, FLAG_DONTCACHE), "no")) {
+		errno = EOPNOTSUPP;
+		fail(next_step(), "%s cannot be written", target);
+		return -1;
+	}
+	/* Of a device there is nothing to cut off. */
+	if (ftruncate(to, 0) && errno != EINVAL) {
+		fail("name a file that you may write", "%s", target);
+		return -1;
+	}
+	return to;
+}
+
 static int copy(const char *source, const char *target, bool force)
 {
-	int from = open(source, O_RDONLY | O_CLOEXEC), to;
+	int from = open(source, O_RDONLY | O_CLOEXEC), to = -1;
 	int reads = FLAG_DONTCACHE, writes = FLAG_DONTCACHE;
 	struct stat st, there;
-	char *data = NULL;
+	char *data;
 	off_t at = 0;
 
 	if (from < 0 || fstat(from, &st))
@@ -228,16 +250,8 @@ static int copy(const char *source, const char *target, bool force)
 		errno = 0;
 		return fail("name another target", "%s and %s are the same file", source, target);
 	}
-	/* Emptied when it is known that there is something to copy, and that it can be. */
-	to = open(target, O_RDWR | O_CREAT | O_CLOEXEC, st.st_mode & 0777);
-	if (to < 0)
-		return fail("name a file that you may write and read", "%s", target);
-	if (!force && !strcmp(takes(to, FLAG_DONTCACHE), "no")) {
-		errno = EOPNOTSUPP;
-		return fail(next_step(), "%s cannot be written", target);
-	}
-	/* Some kernels read or write directly if they may: not from any address. */
-	if (posix_memalign((void **)&data, 4096, CHUNK))
+	data = malloc(CHUNK);
+	if (!data)
 		return fail("free some memory", "no memory for %d bytes", CHUNK);
 
 	for (;;) {
@@ -253,8 +267,11 @@ static int copy(const char *source, const char *target, bool force)
 		if (got < 0)
 			return fail(next_step(), "%s cannot be read at %lld", source,
 				    (long long)at);
-		if (!at && ftruncate(to, 0) && errno != EINVAL)
-			return fail("name a file that you may write", "%s", target);
+		/* Not before it is known that there is something to copy. */
+		if (to < 0)
+			to = open_target(target, st.st_mode & 0777, force);
+		if (to < 0)
+			return 1;
 		if (!got)
 			break;
 		while (!write_all(to, data, got, at, writes)) {
