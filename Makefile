@@ -10,19 +10,20 @@ BENCH_ARGS := $(if $(INSTRUMENT),--instruments $(INSTRUMENT)) $(if $(MODEL),--mo
 B := $(or $(DONTCACHE_BUILD),build)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants mutations kernel apply install uninstall series dist instructions clean distclean
+.PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants mutations kernel apply install uninstall series dist deb instructions clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  KERNEL_SRC=DIR   a Linux 7.3 tree of your own (only read); else one is downloaded"
+	@echo "  CONFIG=FILE   deb: a configuration of your own"
 	@echo "  KDIR=DIR BRANCH=name   install, uninstall: the tree that is changed, and its new branch"
 	@echo "  RUSTC= RUST_LIB_SRC= BINDGEN= CARGO=   instead of what is found"
 	@echo "  DONTCACHE_CACHE=DIR DONTCACHE_BUILD=DIR JOBS=N   where and how to build"
 	@echo "  modes: demo has buffered dontcache direct lazy; bench c kick flush lazy paced lazyflag buffered direct ..."
 	@echo "  demo: POLICY=flush|lazy|kick|paced MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
 	@echo "  test: TESTS='check front install host um lab objects x86 guest hotunplug off', by name also"
-	@echo "        docs smp kasan rt hz100 upstream mutations; TEST_MINUTES=n (what comes later is skipped)"
+	@echo "        docs smp kasan rt hz100 upstream deb mutations; TEST_MINUTES=n (what comes later is skipped)"
 	@echo "  fresh: FRESH_DIR=DIR keeps the machine there, or takes it from there"
 	@echo "  torture: MINUTES=n ENGINES='rust-torture rust-kcsan' SEED=n"
 	@echo "  mechanisms: SEEDS=n (boots of each kernel) VARIANTS='thread unbounded' OUT=DIR"
@@ -75,6 +76,9 @@ series: ## write the overlay as patches for git am, and as one patch, in build/s
 
 dist: ## a tarball of what is committed, in build/ or OUT=DIR
 	@setup/dist.sh $(abspath $(or $(OUT),$(B)/dist))
+
+deb: ## Debian packages of a kernel that boots in virtual machines, or of CONFIG=FILE (40 min), OUT=DIR
+	@setup/deb.sh $(abspath $(or $(OUT),$(B)/deb/packages)) "$(CONFIG)"
 
 kernel: ## build the UML kernel of the demo and print where it is
 	@setup/overlay.sh

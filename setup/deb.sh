@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# make deb: builds Debian packages of a kernel with the Rust engines (bindeb-pkg), and prints where
+# they are.
+#
+# usage: deb.sh OUT [CONFIG]: the packages of setup/deb.config, which virtual machines boot, or of
+# a configuration of one's own, to which what the engines need is added
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$ROOT/setup/toolchain.sh"
+
+place=$1
+config=${2:-}
+out=$BUILD/deb/kernel
+kmake=()
+
+configure() {
+	local wanted
+
+	mkdir -p "$out"
+	if [ -n "$config" ]; then
+		# Before the options that follow, since the last word on one counts.
+		{ cat "$config" && grep -E '^CONFIG_(RUST|DONTCACHE_RUST|DONTCACHE_LAZY)=y$' "$ROOT/setup/deb.config"; } > "$out/wanted.config"
+	else
+		cp "$ROOT/setup/deb.config" "$out/wanted.config"
+	fi
+	# A build of the same is as it was, but for what changed in the tree.
+	if [ -f "$out/.config" ] && cmp -s "$out/wanted.config" "$out/built.config"; then
+		return
+	fi
+	if [ -n "$config" ]; then
+		cp "$out/wanted.config" "$out/.config"
+		"${kmake[@]}" olddefconfig
+		return
+	fi
+	"${kmake[@]}" x86_64_defconfig kvm_guest.config
+	(cd "$BUILD/linux" && scripts/kconfig/merge_config.sh -m -O "$out" "$out/.config" "$out/wanted.config")
+	"${kmake[@]}" olddefconfig
+	while read -r wanted; do
+		grep -qxF "$wanted" "$out/.config" || echo "not in the configuration: $wanted"
+	done < <(grep '^CONFIG_' "$out/wanted.config") > "$out/absent"
+	cat "$out/absent"
+	[ ! -s "$out/absent" ]
+}
+
+# possible: whether that configuration has the engines, and names no file that is not there.
+possible() {
+	local option file
+
+	if ! grep -qx CONFIG_DONTCACHE_RUST=y "$out/.config"; then
+		for option in MODVERSIONS RANDSTRUCT CFI_CLANG KASAN_SW_TAGS DEBUG_INFO_BTF; do
+			! grep -qx "CONFIG_$option=y" "$out/wanted.config" ||
+				say "  CONFIG_$option=y is in it, which Rust may not be able to live with"
+		done
+		die "CONFIG=$config with CONFIG_RUST and CONFIG_DONTCACHE_RUST added comes out without" \
+			"look at what RUST depends on: make -C $BUILD/linux O=$out ARCH=x86_64 menuconfig, key /"
+	fi
+	for option in SYSTEM_TRUSTED_KEYS SYSTEM_REVOCATION_KEYS; do
+		file=$(sed -n "s/^CONFIG_$option=\"\(..*\)\"$/\1/p" "$out/.config")
+		[ -z "$file" ] || [ -e "$BUILD/linux/$file" ] || [[ $file = /* && -e $file ]] ||
+			die "CONFIG=$config names a file $file of its distribution in CONFIG_$option" \
+				"in a copy of it, set that to \"\""
+	done
+}
+
+# What is built, in a directory of its own, beside which dpkg-buildpackage puts the packages.
+packages() {
+	rm -f "$BUILD"/deb/*.{deb,buildinfo,changes}
+	DEBFULLNAME=dontcache-rust DEBEMAIL=dontcache-rust@example.invalid KDEB_CHANGELOG_DIST=unstable \
+		KDEB_PKGVERSION="$release-$(cat "$ROOT/VERSION")" DPKG_DEB_COMPRESSOR_TYPE=zstd \
+		"${kmake[@]}" -j"$JOBS" bindeb-pkg
+}
+
+[ -z "$config" ] || [ -f "$config" ] || die "CONFIG=$config is not a file" "name a configuration, as /boot/config-$(uname -r)"
+find_toolchain
+need_tools dpkg-buildpackage=dpkg-dev dh_builddeb=debhelper dpkg-deb=dpkg zstd=zstd
+"$ROOT/setup/overlay.sh"
+need_space "$BUILD" 6
+kmake=(make -C "$BUILD/linux" O="$out" ARCH=x86_64 "${KMAKE[@]}" LOCALVERSION=-dontcache)
+release=$("${kmake[@]}" -s kernelversion)
+STEP_NAME="configuring the kernel for packages" step 20 "$BUILD/log/deb-config.log" configure
+possible
+cp "$out/wanted.config" "$out/built.config"
+[ -z "$config" ] || say "a distribution's configuration has thousands of modules: that takes hours"
+STEP_NAME="building the packages${config:+ of $(basename "$config")}" step 2400 "$BUILD/log/deb.log" packages
+mkdir -p "$place"
+cp "$BUILD"/deb/*.deb "$place/"
+say "  next: apt install $place/linux-image-*.deb, as root there, and boot it; others are for who builds modules"
+ls "$place"/*.deb
