@@ -22,7 +22,7 @@ import selfcheck
 from compare import compare
 from models import MEMORY_MIB, MODELS, MODES
 from reproduce import reproduce
-from words import mode_title
+from words import NEXT, mode_title
 from workloads import WORKLOADS
 
 FORMAT = 1
@@ -163,7 +163,7 @@ class Progress:
         pace = (time.monotonic() - self.start) / self.guessed
         left = pace * sum(map(self.guess, self.left))
         name = f"{WORKLOADS[cell.workload].title}: {mode_title(cell.mode, self.among)}"
-        print(f"  {self.done:3}/{self.total} {name:64} about {left:.0f} s left", file=sys.stderr)
+        print(f"  {self.done:3}/{self.total} {name:54.54} about {left:.0f} s left", file=sys.stderr)
 
 
 def same(cells):
@@ -277,7 +277,7 @@ def command_run(args):
         except count.Failure as error:
             result["not_counted"] = str(error)
     (args.out / "lab.json").write_text(json.dumps(result) + "\n")
-    report(result, args.out)
+    report(result, args.out, args.narrow)
     return verdict(result, args.out)
 
 
@@ -311,6 +311,8 @@ def verdict(result, out):
         print(f"count, {window}: {'; '.join(faults)}")
     print(f"{sum(len(run['cells']) for run in result['runs'])} cells, {bad} faults")
     print(f"page: {out}/index.html, figures: {out}/lab.json")
+    if not bad:
+        print("next: " + "\n      ".join(f"{command:32} # {what}" for command, what in NEXT))
     return 1 if bad else 0
 
 
@@ -366,6 +368,7 @@ def parse_args():
         command.add_argument("--repeat", type=int, default=4, help="cells run twice, virtual time")
         command.add_argument("--jobs", type=natural, default=guests_at_a_time())
         command.add_argument("--seed", type=int, default=1, help="of the order, and of fio")
+        command.add_argument("--narrow", action="store_true", help="print what fits 80 columns")
         command.add_argument("--full", action="store_true", help="everything there is")
     against = commands.add_parser("compare", help="what changed between two runs")
     against.set_defaults(command=command_compare)

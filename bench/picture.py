@@ -14,8 +14,11 @@ from tables import number
 from words import mode_title, modes_in
 
 MIB = 1 << 20
-COLORS = {"buffered": "#9a9a9a", "direct": "#3b7dd8", "uncached": "#2a9d6f"}
+# Of Okabe and Ito's, which the colour-blind tell apart, and which have contrast on white and black.
+COLORS = {"buffered": "#8a8a8a", "direct": "#0072b2", "uncached": "#d55e00"}
 WIDTH, BAR, GAP, LABEL, HEAD = 360, 20, 8, 152, 62
+# What is left of 80 columns.
+TEXT_BAR = 46
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,20 +207,21 @@ def panel_svg(one, among, left=0):
     lines.append(
         f'<svg class="panel" xmlns="http://www.w3.org/2000/svg" x="{left}" width="{WIDTH}"'
         f' height="{height}" viewBox="0 0 {WIDTH} {height}" role="img"'
-        f' aria-label="{html.escape(said)}" font-family="system-ui, sans-serif" font-size="13">'
-        f'<text x="0" y="16" font-weight="600" font-size="14" fill="#222">{one.title}</text>'
-        f'<text x="0" y="33" fill="#222">{one.where}</text>'
-        f'<text x="0" y="50" font-size="12" fill="#666">{one.unit}; {one.better} is better</text>'
+        f' aria-label="{html.escape(said)}" font-family="system-ui, sans-serif" font-size="13"'
+        f' fill="currentColor">'
+        f'<text x="0" y="16" font-weight="600" font-size="14">{one.title}</text>'
+        f'<text x="0" y="33">{one.where}</text>'
+        f'<text x="0" y="50" font-size="12">{one.unit}; {one.better} is better</text>'
     )
     for nr, (mode, amount) in enumerate(one.numbers.items()):
         y = HEAD + nr * (BAR + GAP)
         wide = max(1, room * amount / most)
         weight = ' font-weight="600"' if kind(mode) == "uncached" else ""
         lines.append(
-            f'<text x="{LABEL - 8}" y="{y + 15}" text-anchor="end" fill="#222"{weight}>'
+            f'<text x="{LABEL - 8}" y="{y + 15}" text-anchor="end"{weight}>'
             f"{html.escape(mode_title(mode, among))}</text>"
             f'<rect x="{LABEL}" y="{y}" width="{wide:.1f}" height="{BAR}" fill="{COLORS[kind(mode)]}"/>'
-            f'<text x="{LABEL + wide + 6:.1f}" y="{y + 15}" fill="#222"{weight}>'
+            f'<text x="{LABEL + wide + 6:.1f}" y="{y + 15}"{weight}>'
             f"{number(amount, one.digits)}</text>"
         )
     return "\n".join([*lines, "</svg>"])
@@ -240,5 +244,19 @@ def picture_file(cells):
     wide = len(drawn) * step - 30
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {height}" width="{wide}"'
-        f' height="{height}"><rect width="100%" height="100%" fill="#fff"/>\n{inner}\n</svg>\n'
+        f' height="{height}" color="#222"><rect width="100%" height="100%" fill="#fff"/>\n{inner}\n</svg>\n'
     )
+
+
+def picture_text(cells):
+    """The panels as lines of bars for a terminal of 80 columns, or for a pipe."""
+    among = modes_in(cells)
+    lines = []
+    for one in panels(cells):
+        most = max(max(one.numbers.values()), 1e-9)
+        lines += ["", f"{one.title} {one.where}: {one.unit}, {one.better} is better"]
+        for mode, amount in one.numbers.items():
+            bar = "#" * round(TEXT_BAR * amount / most)
+            title = mode_title(mode, among)
+            lines.append(f"  {title:21}{number(amount, one.digits):>8}  {bar}".rstrip())
+    return lines

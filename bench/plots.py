@@ -13,17 +13,28 @@ from tables import roles_of
 from words import mode_title
 from workloads import WORKLOADS
 
+# Of Okabe and Ito's, which the colour-blind tell apart; controls have the colour of their namesakes.
 COLORS = {
     "buffered": "#8a8a8a",
-    "direct": "#3b7dd8",
-    "c": "#b03a2e",
-    "kick": "#e08e3a",
-    "flush": "#8e5bb5",
-    "lazy": "#2a9d6f",
-    "paced": "#d4ac0d",
-    "lazyflag": "#1b6e4d",
-    "rbuffered": "#bbbbbb",
-    "rdirect": "#8db4ec",
+    "direct": "#0072b2",
+    "c": "#000000",
+    "kick": "#e69f00",
+    "flush": "#d55e00",
+    "lazy": "#009e73",
+    "paced": "#cc79a7",
+    "lazyflag": "#56b4e9",
+    "rbuffered": "#8a8a8a",
+    "rdirect": "#0072b2",
+}
+# And lines by more than colour.
+DASHES = {
+    "buffered": "--",
+    "direct": "-.",
+    "kick": (0, (5, 1)),
+    "lazy": (0, (3, 1, 1, 1)),
+    "lazyflag": (0, (1, 1)),
+    "rbuffered": (0, (5, 3)),
+    "rdirect": (0, (3, 3, 1, 3)),
 }
 # A latency of nothing has no place on a log axis.
 LEAST_MS = 1e-3
@@ -61,6 +72,7 @@ def latencies(axis, modes, role):
             [1 - percent / 100 for percent, _ in points],
             drawstyle="steps-post",
             color=COLORS[mode],
+            ls=DASHES.get(mode, "-"),
             label=mode_title(mode, modes),
         )
     axis.set_xscale("log")

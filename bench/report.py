@@ -5,11 +5,12 @@ import html
 import textwrap
 
 import count
-from picture import picture, picture_file, sentence
+from picture import picture, picture_file, picture_text, sentence
 from plots import plot
 from tables import (
     engines_differ,
     header,
+    narrow_text,
     number,
     pair_lines,
     reason_lines,
@@ -23,26 +24,33 @@ from tables import (
     virtual,
     workloads_of,
 )
-from words import mode_title, modes_in, place, workload_title
+from words import NEXT, mode_title, modes_in, place, workload_title
 
 HEAD = """<!doctype html>
 <html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Uncached I/O</title>
 <style>
+:root { color-scheme: light dark; --ink: #222; --paper: #fff; --line: #ddd; --pale: #666; --bad: #b03a2e }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e4e4; --paper: #161616; --line: #444; --pale: #aaa; --bad: #ff8a75 }
+}
 body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 75rem; padding: 0 1rem;
-       color: #222; background: #fff }
-section { border-top: 1px solid #ddd; padding: .5rem 0 }
+       color: var(--ink); background: var(--paper); overflow-wrap: anywhere }
+section { border-top: 1px solid var(--line); padding: .5rem 0 }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px }
 th, td { padding: .2rem .55rem; text-align: right; white-space: nowrap; vertical-align: top }
-th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff }
-tr + tr td { border-top: 1px solid #eee }
-small { display: block; color: #777 }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper) }
+tr + tr td { border-top: 1px solid var(--line) }
+small { display: block; color: var(--pale) }
 .words th, .words td { text-align: left }
 .best { font-weight: 600 }
-.fault { color: #b03a2e }
+.fault { color: var(--bad) }
 svg { max-width: 100%; height: auto }
+/* Of matplotlib, which writes black on white. */
+section svg { background: #fff }
+pre { overflow-x: auto }
 .panels { display: flex; flex-wrap: wrap; gap: 1.5rem 2rem; margin: 1.2rem 0 }
 .panel { flex: 0 1 360px }
 .lead { font-size: 17px; max-width: 52rem }
@@ -136,15 +144,16 @@ def lead(result, out):
     ]
 
 
-def report(result, out):
-    """Prints the tables and leaves index.html and the plots in OUT."""
+def report(result, out, narrow=False):
+    """Prints the tables, NARROW ones or all, and leaves index.html and the plots in OUT."""
     page = [HEAD, *lead(result, out)]
     for run in result["runs"]:
         cells = run["cells"]
         anchor = f"{run['instrument']}-{run['model']}"
-        print("\n" + text(run))
+        print("\n" + (narrow_text(run) if narrow else text(run)))
         if sentence(cells):
-            print("\n" + "\n".join(textwrap.wrap(sentence(cells), 96)))
+            print("\n".join(picture_text(cells)))
+            print("\n" + "\n".join(textwrap.wrap(sentence(cells), 78)))
         page.append(
             f"<h2>{place(run)}</h2><p><small>{'<br>'.join(map(html.escape, header(run)))}</small></p><nav>"
         )
@@ -161,5 +170,11 @@ def report(result, out):
         page.append(
             f'<h2>Instructions counted</h2><div class="wide"><pre>{html.escape(table)}</pre></div>'
         )
+    page.append("<h2>Try next</h2><dl>")
+    page += [
+        f"<dt><code>{html.escape(command)}</code></dt><dd>{html.escape(what)}</dd>"
+        for command, what in NEXT
+    ]
+    page.append("</dl>")
     page.append(f"<p><small>Seed {result['seed']}, fio {result['fio']}.</small></p>")
     (out / "index.html").write_text("\n".join(page) + "</html>\n")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """A run as tables of text: one for each workload and role, modes as rows."""
 
+import textwrap
+
 from figures import FIGURES, asked, by_mode, ratio, value
 from models import DIRTY_MIB, MODES, PAGE
 from source import SOURCE
@@ -103,6 +105,42 @@ def header(run):
     return lines
 
 
+# What 80 columns have room for.
+NARROW = ("mb_s", "p50_ms", "p99_ms", "p999_ms", "peak_dirty_mb", "peak_file_mb")
+
+
+def narrow_table(cells, workload):
+    """The same in 80 columns: the figures alone, of fewer."""
+    lines = []
+    among = modes_in(cells)
+    for role in roles_of(cells, workload):
+        rows = rows_of(cells, workload, role)
+        columns = used(rows, role == roles_of(cells, workload)[0])
+        columns = [figure for figure in columns if figure.key in NARROW]
+        wide = [max(7, len(figure.title) + 2) for figure in columns]
+        lines.append(
+            f"  {role:20}" + "".join(f"{f.title:>{w}}" for f, w in zip(columns, wide, strict=True))
+        )
+        for mode, row in rows:
+            line = f"  {mode_title(mode, among):20}"
+            for figure, width in zip(columns, wide, strict=True):
+                this = row[figure.key][0]
+                line += f"{number(this and this.median, figure.digits):>{width}}"
+            lines.append(line)
+    return lines + fault_lines(cells, workload)
+
+
+def fault_lines(cells, workload):
+    """What is wrong with cells of a workload."""
+    among = modes_in(cells)
+    return [
+        f"  ! {mode_title(mode, among)}: {said}"
+        for mode, found in by_mode(cells, workload).items()
+        for cell in found
+        for said in cell["faults"] + cell.get("cautions", [])
+    ]
+
+
 def workload_table(cells, workload):
     """The lines of a workload: a table for each role, what the source said, and faults."""
     lines = []
@@ -124,13 +162,7 @@ def workload_table(cells, workload):
             lines.append(text.rstrip())
             if told.split() != ["source"]:
                 lines.append(told.rstrip())
-    for mode, found in by_mode(cells, workload).items():
-        lines += [
-            f"  ! {mode_title(mode, among)}: {said}"
-            for cell in found
-            for said in cell["faults"] + cell.get("cautions", [])
-        ]
-    return lines
+    return lines + fault_lines(cells, workload)
 
 
 # Which engine is better: the same policy in C and Rust, and what ours make of it.
@@ -251,6 +283,14 @@ def aligned(rows):
 def workloads_of(cells):
     """The workloads that ran, in the order of the table."""
     return [name for name in WORKLOADS if any(cell["workload"] == name for cell in cells)]
+
+
+def narrow_text(run):
+    """A run as text for a terminal of 80 columns."""
+    lines = [place(run), *(part for line in header(run) for part in textwrap.wrap(line, 78))]
+    for workload in workloads_of(run["cells"]):
+        lines += ["", workload_title(workload), *narrow_table(run["cells"], workload)]
+    return "\n".join(lines)
 
 
 def text(run):

@@ -5,7 +5,7 @@
 #
 # usage: test.sh [PART...], of: check front install host um lab objects x86 guest hotunplug off
 # (these by default; the last is the option off, on x86), docs (what sphinx, rustdoc and man say of
-# ours), smp (UML with several CPUs), kasan (x86 with lockdep and KASAN, an hour), rt and hz100
+# ours), page (make demo, and its page in a browser), smp (UML with several CPUs), kasan (x86 with lockdep and KASAN, an hour), rt and hz100
 # (x86 with PREEMPT_RT, and with HZ=100 and no buffer heads, half an hour each), upstream (each
 # patch of patches/upstream/ alone, an hour), deb (the packages of make deb in a machine of Debian, an
 # hour) and mutations (faults put in again, 20 minutes)
@@ -23,8 +23,8 @@ parts=("$@")
 [ $# -gt 0 ] || parts=(check front install host um lab objects x86 guest hotunplug off)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | docs | install | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kasan | rt | hz100 | upstream | deb | mutations) ;;
-	*) die "no part $part of the tests" "use check, front, docs, install, host, um, lab, objects, x86, guest, hotunplug, off, smp, kasan, rt, hz100, upstream, deb or mutations" ;;
+	check | front | docs | page | install | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kasan | rt | hz100 | upstream | deb | mutations) ;;
+	*) die "no part $part of the tests" "use check, front, docs, page, install, host, um, lab, objects, x86, guest, hotunplug, off, smp, kasan, rt, hz100, upstream, deb or mutations" ;;
 	esac
 done
 limit=${TEST_MINUTES:-9999}
@@ -140,6 +140,7 @@ for part in "${parts[@]}"; do
 	check) run "style" "$ROOT/setup/check.sh" ;;
 	front) run "bad input at the front door" "$ROOT/setup/front-test.sh" ;;
 	docs) run "documentation" "$ROOT/setup/docs.sh" ;;
+	page) run "the demo and its page" "$ROOT/setup/page-test.sh" ;;
 	install) run "install and uninstall" "$ROOT/setup/install-test.sh" ;;
 	host) run "pure parts on the host" host_tests ;;
 	# One kernel without SMP for this and the lab. Others on QEMU have it.
