@@ -5,10 +5,10 @@
 #
 # usage: test.sh [PART...], of: check front install host um lab objects x86 guest hotunplug off
 # (these by default; the last is the option off, on x86), docs (what sphinx, rustdoc and man say of
-# ours), page (make demo, and its page in a browser), smp (UML with several CPUs), kasan (x86 with lockdep and KASAN, an hour), rt and hz100
-# (x86 with PREEMPT_RT, and with HZ=100 and no buffer heads, half an hour each), upstream (each
-# patch of patches/upstream/ alone, an hour), deb (the packages of make deb in a machine of Debian, an
-# hour) and mutations (faults put in again, 20 minutes)
+# ours), page (make demo, and its page in a browser), smp (UML with several CPUs), kasan (x86 with
+# lockdep and KASAN, an hour), rt and hz100 (x86 with PREEMPT_RT, and with HZ=100 and no buffer heads,
+# half an hour each), upstream (each patch of patches/upstream/ alone, an hour), deb (the packages of
+# make deb in a machine of Debian, an hour) and mutations (faults put in again, 20 minutes)
 #
 # TEST_MINUTES=n: a kernel that would not be built after that many minutes is skipped, with its
 # tests. CI kills what takes too long, and then nothing at all is known.
