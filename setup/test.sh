@@ -8,7 +8,8 @@
 # ours), page (make demo, and its page in a browser), smp (UML with several CPUs), kasan (x86 with
 # lockdep and KASAN, an hour), rt and hz100 (x86 with PREEMPT_RT, and with HZ=100 and no buffer heads,
 # half an hour each), upstream (each patch of patches/upstream/ alone, an hour), deb (the packages of
-# make deb in a machine of Debian, an hour) and mutations (faults put in again, 20 minutes)
+# make deb in a machine of Debian, an hour), series (a build after each patch of make series, an hour) and mutations (faults put in again,
+# 20 minutes)
 #
 # TEST_MINUTES=n: a kernel that would not be built after that many minutes is skipped, with its
 # tests. CI kills what takes too long, and then nothing at all is known.
@@ -23,8 +24,8 @@ parts=("$@")
 [ $# -gt 0 ] || parts=(check front install host um lab objects x86 guest hotunplug off)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | docs | page | install | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kasan | rt | hz100 | upstream | deb | mutations) ;;
-	*) die "no part $part of the tests" "use check, front, docs, page, install, host, um, lab, objects, x86, guest, hotunplug, off, smp, kasan, rt, hz100, upstream, deb or mutations" ;;
+	check | front | docs | page | install | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kasan | rt | hz100 | upstream | deb | series | mutations) ;;
+	*) die "no part $part of the tests" "use check, front, docs, page, install, host, um, lab, objects, x86, guest, hotunplug, off, smp, kasan, rt, hz100, upstream, deb, series or mutations" ;;
 	esac
 done
 limit=${TEST_MINUTES:-9999}
@@ -175,6 +176,7 @@ for part in "${parts[@]}"; do
 		fi
 		;;
 	upstream) run "patches for upstream" "$ROOT/setup/upstream-test.sh" ;;
+	series) run "a build after each patch" "$ROOT/setup/series-test.sh" ;;
 	deb) run "packages in a machine" "$ROOT/setup/deb-test.sh" ;;
 	mutations) run "faults that tests must see" "$ROOT/setup/mutations.sh" ;;
 	x86)
