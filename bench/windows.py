@@ -226,6 +226,7 @@ def figures(counts, window):
         "completed": completed,
         "runs": runs,
         "switches": counts.entries("__switch_to"),
+        "idle": counts.entries("set_next_task_idle"),
         "dropped": dropped,
         "instructions": counts.total,
         "repeated": counts.repeated,

@@ -72,6 +72,7 @@ echo '{}' > "$tmp/none.json"
 refuses "compare what is no run" "next: give a lab.json" make bench-compare A="$tmp/none.json" B="$tmp/none.json"
 refuses "unknown tests" "no part nothing" make test TESTS=nothing
 refuses "not a number of minutes" "is not a number of minutes" make test TEST_MINUTES=soon
+refuses "no such configuration" "is not a file" make deb CONFIG="$tmp/none"
 refuses "torture for no time" "is not a number of minutes" make torture MINUTES=soon
 refuses "torture an unknown engine" "no engine steam" make torture MINUTES=1 ENGINES=steam
 refuses "unknown architecture" "no architecture" setup/kernel.sh vax rust

@@ -23,9 +23,9 @@ budget='s/^pub const BUDGET: usize = 64;/pub const BUDGET: usize = usize::MAX;/'
 folios='s/^const FOLIOS: usize = .*;/const FOLIOS: usize = 1;/'
 [[ $seeds =~ ^[1-9][0-9]?$ ]] || die "SEEDS=$seeds is not a number of boots" "make mechanisms SEEDS=9"
 variants=("$@")
-[ $# -gt 0 ] || variants=(thread unbounded folio-by-folio)
+[ $# -gt 0 ] || variants=(paced thread unbounded folio-by-folio)
 for variant in "${variants[@]}"; do
-	[ -n "${files[$variant]:-}" ] || die "no variant $variant" "use some of ${!files[*]}"
+	[ "$variant" = paced ] || [ -n "${files[$variant]:-}" ] || die "no variant $variant" "use some of paced ${!files[*]}"
 done
 
 # keep NAME IMAGE: what bench/count.py needs of a kernel, so that the next can be built.
@@ -45,16 +45,21 @@ find_toolchain
 need_tools qemu-system-x86_64=qemu-system-x86 nm=binutils mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs
 "$ROOT/setup/overlay.sh"
 keep c "$("$ROOT/setup/kernel.sh" x86 c)"
-keep rust "$("$ROOT/setup/kernel.sh" x86 rust)"
+keep rust "$("$ROOT/setup/kernel.sh" x86 rust+unpaced)"
 # The overlay comes back, whatever happens.
 trap '"$ROOT/setup/overlay.sh"' EXIT
 for variant in "${variants[@]}"; do
 	"$ROOT/setup/overlay.sh"
+	# The only one that is an option.
+	if [ "$variant" = paced ]; then
+		keep paced "$("$ROOT/setup/kernel.sh" x86 rust)"
+		continue
+	fi
 	for file in ${files[$variant]}; do
 		sed -i "$budget;$folios" "$BUILD/linux/$file"
 		! cmp -s "$BUILD/linux/$file" "$ROOT/$file" ||
 			die "variant $variant changes nothing" "mend its line in $0"
 	done
-	keep "$variant" "$("$ROOT/setup/kernel.sh" x86 rust)"
+	keep "$variant" "$("$ROOT/setup/kernel.sh" x86 rust+unpaced)"
 done
 python3 "$ROOT/bench/mechanisms.py" --out "$out" --seeds "$seeds" c rust "${variants[@]}"
