@@ -9,8 +9,8 @@
 # (kunit.py run in a tree of its users), kasan (x86 with lockdep and KASAN, an hour), rt and hz100
 # (x86 with PREEMPT_RT, and with HZ=100 and no buffer heads, half an hour each), upstream (each patch
 # of patches/upstream/ alone, an hour), deb (the packages of make deb in a machine of Debian, an hour),
-# series (a build after each patch of make series, an hour) and mutations (faults put in again, 20
-# minutes)
+# series (a build after each patch of make series, an hour), reproducible (the same image twice) and
+# mutations (faults put in again, 20 minutes)
 #
 # TEST_MINUTES=n: a kernel that would not be built after that many minutes is skipped, with its
 # tests. CI kills what takes too long, and then nothing at all is known.
@@ -25,8 +25,8 @@ parts=("$@")
 [ $# -gt 0 ] || parts=(check front install host um lab objects x86 guest hotunplug off)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | docs | page | install | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kunitconfig | kasan | rt | hz100 | upstream | deb | series | mutations) ;;
-	*) die "no part $part of the tests" "use check, front, docs, page, install, host, um, lab, objects, x86, guest, hotunplug, off, smp, kunitconfig, kasan, rt, hz100, upstream, deb, series or mutations" ;;
+	check | front | docs | page | install | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kunitconfig | kasan | rt | hz100 | upstream | deb | series | reproducible | mutations) ;;
+	*) die "no part $part of the tests" "use check, front, docs, page, install, host, um, lab, objects, x86, guest, hotunplug, off, smp, kunitconfig, kasan, rt, hz100, upstream, deb, series, reproducible or mutations" ;;
 	esac
 done
 limit=${TEST_MINUTES:-9999}
@@ -178,6 +178,7 @@ for part in "${parts[@]}"; do
 		fi
 		;;
 	upstream) run "patches for upstream" "$ROOT/setup/upstream-test.sh" ;;
+	reproducible) run "the same image twice" "$ROOT/setup/reproducible.sh" ;;
 	series) run "a build after each patch" "$ROOT/setup/series-test.sh" ;;
 	deb) run "packages in a machine" "$ROOT/setup/deb-test.sh" ;;
 	mutations) run "faults that tests must see" "$ROOT/setup/mutations.sh" ;;
