@@ -287,7 +287,9 @@ def workloads_of(cells):
 
 def narrow_text(run):
     """A run as text for a terminal of 80 columns."""
-    lines = [place(run), *(part for line in header(run) for part in textwrap.wrap(line, 78))]
+    # The last line of the head is about ratios, for which there is no room.
+    head = [part for line in header(run)[:-1] for part in textwrap.wrap(line, 78)]
+    lines = [place(run), *head]
     for workload in workloads_of(run["cells"]):
         lines += ["", workload_title(workload), *narrow_table(run["cells"], workload)]
     return "\n".join(lines)

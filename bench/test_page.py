@@ -16,7 +16,7 @@ import unittest
 import picture
 from models import MODES
 from report import report
-from words import mode_title
+from words import NEXT, mode_title
 from workloads import WORKLOADS
 
 RESULT = json.loads(pathlib.Path(os.environ["LAB_JSON"]).read_text())
@@ -27,10 +27,10 @@ NAMES = {"smp", "nvme", "kick/c", "c", "lazyflag", "rdirect", "rbuffered"} | {
 }
 
 
-def page_of(result):
+def page_of(result, narrow=False):
     """The page and the text on the terminal."""
     with tempfile.TemporaryDirectory() as out, contextlib.redirect_stdout(io.StringIO()) as said:
-        report(result, pathlib.Path(out))
+        report(result, pathlib.Path(out), narrow)
         return (pathlib.Path(out) / "index.html").read_text(), said.getvalue()
 
 
@@ -69,6 +69,19 @@ class Page(unittest.TestCase):
         self.assertEqual(places, sorted(places))
         self.assertIn(picture.sentence(CELLS), html.unescape(page))
         self.assertIn(picture.sentence(CELLS)[:40], said)
+
+    def test_narrow(self):
+        _, said = page_of(self.result, narrow=True)
+        self.assertEqual([line for line in said.splitlines() if len(line) > 80], [])
+        for part in ("MB/s", "p99.9 ms", "cache MB", "####", "Slowest of 1000"):
+            self.assertIn(part, said)
+        self.assertTrue(said.isascii())
+
+    def test_ends_with_what_to_try(self):
+        page, _ = page_of(self.result)
+        self.assertEqual(
+            re.findall(r"<dt><code>(.*?)</code>", page), [c.replace("'", "&#x27;") for c, _ in NEXT]
+        )
 
     def test_namesakes(self):
         self.assertEqual(mode_title("rdirect", ["rdirect"]), "direct")
