@@ -59,6 +59,12 @@ nav a { margin-right: .8em; white-space: nowrap }
 </style>
 <h1>What uncached I/O gives</h1>
 """
+# What it is for, to somebody who has not heard of it.
+PURPOSE = (
+    "RWF_DONTCACHE is buffered I/O that leaves nothing behind in the page cache. Who writes or"
+    " reads much once, as backups, logs and file servers do, leaves memory to others, does not make"
+    " them wait, and needs no aligned buffers for it, as direct I/O does."
+)
 
 
 def cell_html(this, part, said, figure):
@@ -139,6 +145,7 @@ def lead(result, out):
         return []
     (out / "picture.svg").write_text(picture_file(cells[0]))
     return [
+        f'<p class="lead">{html.escape(PURPOSE)}</p>',
         f'<p class="lead">{html.escape(sentence(cells[0]))}</p>',
         f'<div class="panels">{picture(cells[0])}</div>',
     ]
