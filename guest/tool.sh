@@ -70,6 +70,14 @@ traced_by_tool() {
 	is 3 grep -c '^[0-9.]*  .* [a-z_]*: ' trace.log && [ ! -e /sys/kernel/tracing/instances/dontcache ]
 }
 
+# sample FILE BYTES COMMAND...: makes FILE of so many bytes, and leaves nothing of it in the page cache.
+sample() {
+	file=$1
+	bytes=$2
+	shift 2
+	"$@" && is "$bytes" command stat -c %s "$file" && is "0 pages cached" io gone "$file" 0 "$bytes" 1000
+}
+
 tool_tests() {
 	nullb nullb18 320 blocksize=4096
 	mkfs_on xfs /dev/nullb18 && mount -t xfs /dev/nullb18 /mnt/fs || exit 1
@@ -97,6 +105,10 @@ tool_tests() {
 	else
 		skip "tool: trace" "no tracepoints in this kernel"
 	fi
+	check "sample: io_uring" sample /mnt/fs/uring 4194304 ./sample-uring /mnt/fs/uring 4
+	# "line 0" to "line 999".
+	check "sample: log in Rust" sample /mnt/fs/log 8890 ./sample-log /mnt/fs/log 1000
+	check "sample: no support" fails_with 1 "Operation not supported" ./sample-uring /mnt/none 1
 	check "tool: no command" fails_with 2 usage ./dontcache
 	umount /mnt/fs
 }

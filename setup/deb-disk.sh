@@ -6,6 +6,7 @@
 # usage: deb-disk.sh DISK PACKAGE [KERNEL-ARGUMENT...]: DISK is a raw image; root, and a loop device.
 # What runs in it when it is up is run of a 9p directory named "scratch", see deb-boot.service.
 
+# Not run here: grub-install update-grub systemctl (the disk has its own)
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 

@@ -4,6 +4,7 @@
 # own boot loader, and there KUnit and the guest tests. Root; 40 minutes for the packages and 20 for
 # the tests.
 
+# Not run here: mkfs.ext4 mkfs.xfs xfs_io (the machine has its own)
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 . "$ROOT/setup/result.sh"
@@ -47,6 +48,9 @@ truncate -s 512M "$scratch/nvme"
 cp "$("$ROOT/setup/fio.sh")" "$scratch/fio"
 cp "$("$ROOT/guest/tools.sh")" "$scratch/io"
 cp "$("$ROOT/guest/tools.sh" dontcache)" "$scratch/"
+for sample in uring log; do
+	cp "$("$ROOT/guest/tools.sh" $sample)" "$scratch/sample-$sample"
+done
 cp "$ROOT"/guest/*.sh "$ROOT/guest/splats.awk" "$scratch/"
 cp "$ROOT/guest/functional.sh" "$scratch/run"
 printf '%s\n' ENGINE=rust DISK=/dev/nvme0n1 "PARTS='rw filesystems errors memory hung device dropping paced tool nfs'" \
