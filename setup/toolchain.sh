@@ -28,10 +28,34 @@ can_install() {
 	[ "$(id -u)" = 0 ] && have apt-get && [ -z "${DONTCACHE_NO_INSTALL:-}" ]
 }
 
+# absent TOOL=PACKAGE...: the packages of the tools (or files) that are not there. A guest has the
+# directories of root in its path, an ordinary user has not.
+absent() {
+	local item
+
+	for item; do
+		case $item in
+		/*) [ -e "${item%%=*}" ] || echo "${item#*=}" ;;
+		*) PATH=$PATH:/usr/sbin:/sbin have "${item%%=*}" || echo "${item#*=}" ;;
+		esac
+	done
+}
+
+# ever_needed: all that some script asks for and that is not there, so that who has to ask an
+# administrator asks once.
+ever_needed() {
+	local items
+
+	mapfile -t items < <(sed -n '/need_tools /,/[^\\]$/p' "$ROOT"/{setup,guest}/*.sh |
+		grep -oE '[A-Za-z0-9_./-]+=[a-z][a-z0-9.+-]+' | sort -u)
+	absent "${items[@]}" | sort -u | tr '\n' ' '
+}
+
 APT_UPDATED=
 # install_packages PACKAGE...
 install_packages() {
-	can_install || die "missing packages: $*" "install them, for example: apt-get install $*"
+	can_install || die "missing packages: $*" \
+		"apt-get install $*; for all that any target asks for: apt-get install $(ever_needed)"
 	if [ -z "$APT_UPDATED" ]; then
 		STEP_NAME="reading the package lists" STEP_NEXT="check the network, and read" \
 			step 10 "$CACHE/log/apt-update.log" apt-get -o DPkg::Lock::Timeout=300 update
@@ -43,16 +67,10 @@ install_packages() {
 }
 
 # need_tools TOOL=PACKAGE...: installs the packages of the tools (or files) that are not there.
-# A guest has the directories of root in its path, an ordinary user has not.
 need_tools() {
-	local item missing=()
+	local missing
 
-	for item; do
-		case $item in
-		/*) [ -e "${item%%=*}" ] || missing+=("${item#*=}") ;;
-		*) PATH=$PATH:/usr/sbin:/sbin have "${item%%=*}" || missing+=("${item#*=}") ;;
-		esac
-	done
+	mapfile -t missing < <(absent "$@")
 	[ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
 }
 
