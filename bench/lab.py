@@ -163,7 +163,7 @@ class Progress:
         pace = (time.monotonic() - self.start) / self.guessed
         left = pace * sum(map(self.guess, self.left))
         name = f"{WORKLOADS[cell.workload].title}: {mode_title(cell.mode, self.among)}"
-        print(f"  {self.done:3}/{self.total} {name:54.54} about {left:.0f} s left", file=sys.stderr)
+        print(f"  {self.done:3}/{self.total} {name:58} {left:.0f} s left", file=sys.stderr)
 
 
 def same(cells):

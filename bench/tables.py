@@ -4,7 +4,7 @@
 import textwrap
 
 from figures import FIGURES, asked, by_mode, ratio, value
-from models import DIRTY_MIB, MODES, PAGE
+from models import DIRTY_MIB, MODELS, MODES, PAGE
 from source import SOURCE
 from words import ENGINES, device, mode_title, modes_in, place, workload_title
 from workloads import WORKLOADS
@@ -287,9 +287,9 @@ def workloads_of(cells):
 
 def narrow_text(run):
     """A run as text for a terminal of 80 columns."""
-    # The last line of the head is about ratios, for which there is no room.
-    head = [part for line in header(run)[:-1] for part in textwrap.wrap(line, 78)]
-    lines = [place(run), *head]
+    # The first line of the head says what the place is, the last is about ratios, of which are none.
+    head = [f"{place(run)}: {MODELS[run['model']]}", *header(run)[1:-1]]
+    lines = [part for line in head for part in textwrap.wrap(line, 78)]
     for workload in workloads_of(run["cells"]):
         lines += ["", workload_title(workload), *narrow_table(run["cells"], workload)]
     return "\n".join(lines)

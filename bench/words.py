@@ -15,9 +15,9 @@ DEVICES = {
 ENGINES = {"c": "with the option off (C)", "rust": "with CONFIG_DONTCACHE_RUST"}
 # What to try next: a command of the repository's, and what it does.
 NEXT = (
-    ("make bench INSTRUMENT=virtual", "upstream's C beside each policy, in 21 workloads"),
-    ("make test TESTS='check um'", "the tests on a kernel like this one"),
-    ("make install KDIR=~/linux", "put it into a Linux 7.3 tree of yours, on a new branch"),
+    ("make bench INSTRUMENT=virtual", "upstream's C beside each policy"),
+    ("make test TESTS='check um'", "the tests, on a kernel like this"),
+    ("make install KDIR=~/linux", "into a Linux 7.3 tree of yours"),
 )
 # The same on the two kernels: which one is only said where both were run.
 NAMESAKES = {"rbuffered": "buffered", "rdirect": "direct"}
