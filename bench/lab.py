@@ -14,6 +14,7 @@ import os
 import pathlib
 import random
 import sys
+import textwrap
 import time
 
 import count
@@ -162,7 +163,8 @@ class Progress:
         self.guessed += self.guess(cell)
         pace = (time.monotonic() - self.start) / self.guessed
         left = pace * sum(map(self.guess, self.left))
-        name = f"{WORKLOADS[cell.workload].title}: {mode_title(cell.mode, self.among)}"
+        title = textwrap.shorten(WORKLOADS[cell.workload].title, 36, placeholder="...")
+        name = f"{title}: {mode_title(cell.mode, self.among)}"
         print(f"  {self.done:3}/{self.total} {name:58} {left:.0f} s left", file=sys.stderr)
 
 
