@@ -48,8 +48,9 @@ def source_of(workload, role, mode, figure):
 
 
 def virtual(cells):
-    """Whether figures can be set beside those of the source: seconds of a busy machine cannot."""
-    return cells[0]["instrument"] == "virtual"
+    """Whether figures are set beside those of the source: seconds of a busy machine cannot be, and
+    who runs one kernel alone has not come for that."""
+    return cells[0]["instrument"] == "virtual" and len({MODES[c["mode"]].kernel for c in cells}) > 1
 
 
 def number(amount, digits):
