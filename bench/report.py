@@ -8,6 +8,7 @@ import count
 from picture import picture, picture_file, picture_text, sentence
 from plots import plot
 from tables import (
+    comparable,
     engines_differ,
     header,
     narrow_text,
@@ -21,7 +22,6 @@ from tables import (
     text,
     times,
     used,
-    virtual,
     workloads_of,
 )
 from words import NEXT, mode_title, modes_in, place, workload_title
@@ -96,7 +96,7 @@ def table_html(cells, workload, role):
     for mode, row in rows:
         line = f"<tr><td>{mode_title(mode, among)}</td>"
         for figure in columns:
-            said = source_of(workload, role, mode, figure) if virtual(cells) else None
+            said = source_of(workload, role, mode, figure) if comparable(cells) else None
             line += cell_html(*row[figure.key], said, figure)
         lines.append(line + "</tr>")
     return '<div class="wide"><table>' + "\n".join(lines) + "</table></div>"

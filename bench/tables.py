@@ -47,7 +47,7 @@ def source_of(workload, role, mode, figure):
     return this, ratio(this, others, figure)
 
 
-def virtual(cells):
+def comparable(cells):
     """Whether figures are set beside those of the source: seconds of a busy machine cannot be, and
     who runs one kernel alone has not come for that."""
     return cells[0]["instrument"] == "virtual" and len({MODES[c["mode"]].kernel for c in cells}) > 1
@@ -156,7 +156,7 @@ def workload_table(cells, workload):
             for figure in columns:
                 this, part = row[figure.key]
                 text += f"{number(this and this.median, figure.digits):>9} {times(part):<5}"
-                said = source_of(workload, role, mode, figure) if virtual(cells) else None
+                said = source_of(workload, role, mode, figure) if comparable(cells) else None
                 told += (
                     f"{number(said[0], figure.digits):>9} {times(said[1]):<5}" if said else " " * 15
                 )
