@@ -260,6 +260,7 @@ impl Patience {
             };
 
             self.begin(footprint, now);
+            self.mark = usize::MAX;
             return advice;
         }
         if now.wrapping_sub(self.asked) >= self.tenth {
@@ -511,5 +512,23 @@ mod tests {
         }
         assert_eq!(patience.found(of(900, 0), 1145), Wait);
         assert_eq!(patience.found(of(899, 0), 1155), Wait);
+    }
+
+    #[test]
+    fn burst_of_others_does_not_keep_who_waits_from_going() {
+        let mut patience = Patience::new(10);
+
+        for nr in 0..50 {
+            assert_eq!(patience.found(of(1000 - nr, 0), 10 * nr), Wait);
+        }
+        assert_eq!(patience.found(of(900, 0), 500), GrantOne);
+        for now in [510, 550, 589] {
+            assert_eq!(patience.found(of(5000, 5000), now), Kick);
+        }
+        assert!(matches!(
+            patience.found(of(5000, 5000), 590),
+            Despair { .. }
+        ));
+        assert_eq!(patience.found(of(5000, 5000), 600), GrantOne);
     }
 }
