@@ -50,16 +50,19 @@ pub unsafe extern "C" fn dontcache_write(
     from_result(|| mapping.wrote(first, last, bytes, lazy, nowait).map(|()| 0))
 }
 
-/// Whether an uncached write that may not sleep is to be tried again by one that may.
+/// Whether an uncached write of `bytes` that may not sleep is to be tried again by one that may.
 ///
 /// # Safety
 ///
 /// Only called by `generic_write_checks_count()`, with the mapping of an open file.
 #[cfg(CONFIG_DONTCACHE_PACED)]
 #[export]
-pub unsafe extern "C" fn dontcache_must_wait(mapping: *mut bindings::address_space) -> bool {
+pub unsafe extern "C" fn dontcache_must_wait(
+    mapping: *mut bindings::address_space,
+    bytes: i64,
+) -> bool {
     // SAFETY: As promised by the caller.
-    unsafe { mapping::must_wait(mapping) }
+    unsafe { mapping::must_wait(mapping, usize::try_from(bytes).unwrap_or(0)) }
 }
 
 /// Adds what paces writers to a `bdi_writeback`.

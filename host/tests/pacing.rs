@@ -82,8 +82,7 @@ struct File {
     dirty: BTreeSet<usize>,
     at: usize,
     writes: usize,
-    /// Pages that it may write before it waits again, and those that it has not run for since.
-    credit: usize,
+    /// Pages that it may write and has not run for since.
     owed: usize,
     round: usize,
     bytes: usize,
@@ -264,11 +263,10 @@ impl World {
 
         let file = &mut self.files[writer];
 
-        let touched = load.size.div_ceil(1 << SHIFT);
-        let pages = file.pending.turn(Pages(touched), good).0;
+        let touched = Pages(load.size.div_ceil(1 << SHIFT));
+        let pages = file.pending.turn(touched, good).0;
+        let credit = file.pending.spend(touched, self.now / JIFFY, PROMISED);
 
-        file.credit = file.credit.saturating_sub(touched);
-        let credit = file.credit >= touched;
         if credit || self.waiting.is_empty() && self.all().has_room(pages, self.target()) {
             self.at(1 + load.rests + (load.size >> SHIFT), Event::Write(writer));
         } else {
@@ -386,7 +384,7 @@ impl World {
         let file = &mut self.files[writer];
 
         file.round = self.turns.granted(pages, self.now / JIFFY);
-        file.credit = pages;
+        file.pending.grant(Pages(pages), self.now / JIFFY);
         file.owed = pages;
         self.at(1, Event::Run(writer));
     }

@@ -108,9 +108,9 @@ __rust_helper bool rust_helper_dontcache_killed(void)
 
 __rust_helper bool
 rust_helper_dontcache_dirty_in(struct address_space *mapping,
-			       unsigned long first, unsigned long last)
+			       unsigned long *first, unsigned long last)
 {
-	return xa_find(&mapping->i_pages, &first, last, PAGECACHE_TAG_DIRTY);
+	return xa_find(&mapping->i_pages, first, last, PAGECACHE_TAG_DIRTY);
 }
 
 __rust_helper bool rust_helper_dontcache_pin(struct address_space *mapping)

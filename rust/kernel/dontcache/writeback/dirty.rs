@@ -68,8 +68,6 @@ pub struct Dirty {
     home: LockedBy<Arc<Wb>, Listed>,
     frozen: Atomic<bool>,
     good: Pages,
-    /// How many pages a writer may write before it asks again.
-    credit: Atomic<usize>,
     /// The last error of its writeback that a writer was told, or that was there before.
     told: Atomic<u32>,
     #[pin]
@@ -158,7 +156,6 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
             home,
             frozen: Atomic::new(false),
             good: Pages(good.clamp(LEAST_GOOD, MOST_GOOD)),
-            credit: Atomic::new(0),
             told: Atomic::new(told),
             pending <- new_spinlock!(Pending::default(), "dontcache_pending"),
             links <- ListLinks::new(),
@@ -222,10 +219,12 @@ pub(super) unsafe fn wrote(
         return Ok(());
     };
     let mut pending = dirty.pending.lock();
-    let next = pending.wrote(first, end, jiffies(), dirty.good, nowait, PAGE_SHIFT as u32);
+    let now = jiffies();
+    let next = pending.wrote(first, end, now, dirty.good, nowait, PAGE_SHIFT as u32);
     let left = !pending.is_empty();
-    let touched = (end - first).div_ceil(1 << PAGE_SHIFT);
-    let turn = pending.turn(Pages(touched), dirty.good).0;
+    let touched = Pages((end - first).div_ceil(1 << PAGE_SHIFT));
+    let turn = pending.turn(touched, dirty.good).0;
+    let credit = pending.spend(touched, now, wb::PROMISED);
 
     drop(pending);
     match next {
@@ -240,12 +239,12 @@ pub(super) unsafe fn wrote(
         Next::Worker | Next::Gather => unsafe { dirty.add(mapping, next == Next::Worker) },
     }
 
-    if !dirty.spend(touched) {
+    if !credit {
         // SAFETY: As promised by the caller.
         let granted = unsafe { wb::pace(mapping, turn, nowait) };
 
         if granted > 0 {
-            dirty.credit.fetch_add(granted, Relaxed);
+            dirty.pending.lock().grant(Pages(granted), jiffies());
         }
     }
 
@@ -262,41 +261,21 @@ pub(super) unsafe fn wrote(
     to_result(-((errors & bindings::MAX_ERRNO) as c_int))
 }
 
-/// Whether a writer that may not wait has to.
+/// Whether a writer of so many `bytes` that may not wait has to.
 ///
 /// # Safety
 ///
 /// The file of the mapping is open.
-pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
+pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, bytes: usize) -> bool {
     // SAFETY: As promised by the caller.
     unsafe {
         let good = of(mapping).map_or(LEAST_GOOD, |dirty| dirty.good.0);
 
-        wb::must_wait(mapping, good)
+        wb::must_wait(mapping, good.max(bytes >> PAGE_SHIFT))
     }
 }
 
 impl Dirty {
-    /// Takes `pages` from what writers may write; returns whether there is as much for another
-    /// write.
-    #[inline]
-    fn spend(&self, pages: usize) -> bool {
-        let mut credit = self.credit.load(Relaxed);
-
-        // Others write to the file too.
-        loop {
-            let left = credit.saturating_sub(pages);
-
-            if left == credit {
-                return left >= pages;
-            }
-            match self.credit.cmpxchg(credit, left, Relaxed) {
-                Ok(_) => return left >= pages,
-                Err(now) => credit = now,
-            }
-        }
-    }
-
     /// Sees to it that a worker writes what is pending: soon, or when it has gathered.
     ///
     /// # Safety
@@ -356,7 +335,7 @@ impl Dirty {
         let (cut, dirty, busy) = unsafe {
             (
                 write(mapping, range),
-                bindings::dontcache_dirty_in(mapping, range.first, range.end - 1),
+                first_dirty(mapping, range.first, range.end).is_some(),
                 bindings::dontcache_mapping_busy(mapping),
             )
         };
@@ -459,35 +438,63 @@ impl Drop for Pinned<'_> {
     }
 }
 
+/// The first of these pages that is dirty.
+///
+/// # Safety
+///
+/// The inode of the mapping stays.
+unsafe fn first_dirty(
+    mapping: *mut bindings::address_space,
+    mut first: usize,
+    end: usize,
+) -> Option<usize> {
+    // SAFETY: As promised by the caller.
+    (first < end && unsafe { bindings::dontcache_dirty_in(mapping, &mut first, end - 1) })
+        .then_some(first)
+}
+
 /// Starts writeback of `range`; returns whether that is cut short, since it takes long.
 ///
 /// Piece by piece: filesystems end the writeback of what they submit as one when the last of it is
-/// on the device, and those who wait would go on all at once, with nothing under way.
+/// on the device, and those who wait would go on all at once, with nothing under way. No page is
+/// visited twice: one that its filesystem has put off is dirty still (data in a journal).
 ///
 /// # Safety
 ///
 /// The inode of the mapping stays.
 unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> bool {
-    let first = (range.first << PAGE_SHIFT) as i64;
     let last = ((range.end << PAGE_SHIFT) as i64).wrapping_sub(1);
     // SAFETY: As promised by the caller.
     let alone = unsafe { wb::starting(mapping) };
-    let (mut started, mut cut, since) = (0, true, jiffies());
+    let (mut at, mut started, mut cut) = (Some(range.first), 0, false);
+    let since = jiffies();
 
-    // Whoever dirties it meanwhile does not keep this, and what it has pinned, for long.
-    while jiffies().wrapping_sub(since) <= TAIL {
+    while let Some(first) = at {
+        // Whoever dirties it meanwhile does not keep this, and what it has pinned, for long.
+        if jiffies().wrapping_sub(since) > TAIL {
+            cut = true;
+            break;
+        }
         // SAFETY: As promised by the caller.
         let piece = unsafe {
-            bindings::filemap_dontcache_writeback(mapping, first, last, MOST_GOOD as c_long)
+            bindings::filemap_dontcache_writeback(
+                mapping,
+                (first << PAGE_SHIFT) as i64,
+                last,
+                MOST_GOOD as c_long,
+            )
         };
         // A file system may count what it was not asked for.
         let piece = usize::try_from(piece).unwrap_or(0);
 
         started += piece;
         if piece < MOST_GOOD {
-            cut = false;
             break;
         }
+        // That was all that is dirty in so many pages from `first` on, at least.
+        //
+        // SAFETY: As promised by the caller.
+        at = unsafe { first_dirty(mapping, first.saturating_add(MOST_GOOD), range.end) };
     }
     if let Some(wb) = alone.filter(|_| started == 0) {
         wb.started_nothing();

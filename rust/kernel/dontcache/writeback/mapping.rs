@@ -49,15 +49,15 @@ unsafe fn policy_of(mapping: *mut bindings::address_space) -> Policy {
     policy()
 }
 
-/// Whether a writer that may not wait has to.
+/// Whether a writer of so many `bytes` that may not wait has to.
 ///
 /// # Safety
 ///
 /// The file of the mapping is open.
 #[cfg(CONFIG_DONTCACHE_PACED)]
-pub unsafe fn must_wait(mapping: *mut bindings::address_space) -> bool {
+pub unsafe fn must_wait(mapping: *mut bindings::address_space, bytes: usize) -> bool {
     // SAFETY: As promised by the caller.
-    unsafe { policy_of(mapping) == Policy::Paced && super::dirty::must_wait(mapping) }
+    unsafe { policy_of(mapping) == Policy::Paced && super::dirty::must_wait(mapping, bytes) }
 }
 
 /// Puts the policy called `name` in force, for writes that finish from now on.

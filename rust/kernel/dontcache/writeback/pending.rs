@@ -70,6 +70,9 @@ pub struct Pending {
     cut: u32,
     /// Whether it went on where the one before had ended.
     streams: bool,
+    /// How much writers may write before they ask for room again, and when that was granted.
+    credit: Pages,
+    granted: usize,
 }
 
 impl Pending {
@@ -138,6 +141,24 @@ impl Pending {
     /// request.
     pub fn turn(&self, pages: Pages, good: Pages) -> Pages {
         pages.max(if self.streams { good } else { SCATTERED })
+    }
+
+    /// Writers may write so much, from now on.
+    pub fn grant(&mut self, pages: Pages, now: usize) {
+        self.credit = self.credit.plus(pages);
+        self.granted = now;
+    }
+
+    /// Takes what a writer has written from that; returns whether there is as much for another
+    /// write. What was granted `ticks` jiffies ago is not there any more: who goes from file to file
+    /// has a turn in one of them.
+    #[inline]
+    pub fn spend(&mut self, pages: Pages, now: usize, ticks: usize) -> bool {
+        if now.wrapping_sub(self.granted) >= ticks {
+            self.credit = Pages(0);
+        }
+        self.credit = Pages(self.credit.0.saturating_sub(pages.0));
+        self.credit >= pages
     }
 
     /// Takes what is to be written now: what has gathered for `gather` jiffies, or waits for
@@ -347,6 +368,27 @@ mod tests {
         assert_eq!(turn(&[(PAGE, 2 * PAGE)], 5), 5);
         assert_eq!(turn(&[(PAGE, 2 * PAGE), (2 * PAGE, 3 * PAGE)], 1), 8);
         assert_eq!(turn(&[(0, PAGE), (2 * PAGE, 3 * PAGE)], 1), 4);
+    }
+
+    #[test]
+    fn credit_is_spent_once_and_not_late() {
+        let mut pending = Pending::default();
+
+        assert!(!pending.spend(Pages(1), 0, 30));
+        pending.grant(Pages(8), START);
+        assert!(pending.spend(Pages(3), START, 30));
+        assert!(!pending.spend(Pages(3), START.wrapping_add(29), 30));
+        // Two are left, for who writes less.
+        assert!(pending.spend(Pages(1), START.wrapping_add(29), 30));
+        assert!(!pending.spend(Pages(1), START.wrapping_add(29), 30));
+        // Of several writers each may have its own.
+        pending.grant(Pages(8), START);
+        pending.grant(Pages(8), START.wrapping_add(10));
+        assert!(pending.spend(Pages(8), START.wrapping_add(39), 30));
+        assert!(!pending.spend(Pages(1), START.wrapping_add(40), 30));
+        pending.grant(Pages(2), START.wrapping_add(41));
+        assert!(pending.spend(Pages(1), START.wrapping_add(41), 30));
+        assert!(!pending.spend(Pages(1), START.wrapping_add(41), 30));
     }
 
     #[test]

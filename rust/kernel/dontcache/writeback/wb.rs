@@ -93,7 +93,7 @@ const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
 const MANY: usize = 16;
 
 /// How many jiffies who was granted its turn may take to run.
-const PROMISED: usize = 3 * LOOK;
+pub(super) const PROMISED: usize = 3 * LOOK;
 
 /// Its uncached pages that are dirty or under writeback, and those that are under writeback.
 pub(super) const ALL: bindings::wb_stat_item = bindings::wb_stat_item_WB_DONTCACHE;
