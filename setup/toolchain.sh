@@ -219,7 +219,8 @@ find_toolchain() {
 		die "BINDGEN=$BINDGEN is not a bindgen >= $MIN_BINDGEN" "leave it out, or name one"
 	if ! BINDGEN=$(find_bindgen); then
 		STEP_NAME="building bindgen $NEW_BINDGEN" step 60 "$CACHE/log/bindgen.log" \
-			"$CARGO" install --locked --root "$CACHE/bindgen" --version "$NEW_BINDGEN" bindgen-cli
+			env CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+			"$CARGO" install --locked --no-default-features --features runtime --root "$CACHE/bindgen" --version "$NEW_BINDGEN" bindgen-cli
 		BINDGEN=$(find_bindgen) || die "bindgen $NEW_BINDGEN does not run" "read $CACHE/log/bindgen.log"
 	fi
 
