@@ -47,9 +47,8 @@ mkdir -p "$scratch"
 truncate -s 512M "$scratch/nvme"
 cp "$("$ROOT/setup/fio.sh")" "$scratch/fio"
 cp "$("$ROOT/guest/tools.sh")" "$scratch/io"
-cp "$("$ROOT/guest/tools.sh" dontcache)" "$scratch/"
-for sample in uring log; do
-	cp "$("$ROOT/guest/tools.sh" $sample)" "$scratch/sample-$sample"
+for tool in dontcache sample-uring sample-log; do
+	cp "$("$ROOT/guest/tools.sh" $tool)" "$scratch/"
 done
 cp "$ROOT"/guest/*.sh "$ROOT/guest/splats.awk" "$scratch/"
 cp "$ROOT/guest/functional.sh" "$scratch/run"

@@ -21,8 +21,7 @@ boot() {
 	rm -rf "$scratch"
 	mkdir -p "$scratch"
 	cp "$fio" "$scratch/fio"
-	cp "$uring" "$scratch/sample-uring"
-	cp "$log" "$scratch/sample-log"
+	cp "${samples[@]}" "$scratch/"
 	cp "$ROOT"/guest/{common,flags,policy,device,dropping,paced,tool,filesystems,errors,nfs,nfsd,offline}.sh "$ROOT/guest/splats.awk" "$scratch/"
 	[ "$arch" != x86 ] || disk=/dev/nvme0n1
 	printf '%s\n' "ENGINE=${engine%-*}" "DISK=$disk" "PARTS='$parts'" "BOOT_POLICY=${boot_policy:-}" \
@@ -44,8 +43,7 @@ boot() {
 
 need_tools mkfs.xfs=xfsprogs xfs_io=xfsprogs mkfs.ext4=e2fsprogs chattr=e2fsprogs setpriv=util-linux
 fio=$("$ROOT/setup/fio.sh")
-uring=$("$ROOT/guest/tools.sh" uring)
-log=$("$ROOT/guest/tools.sh" log)
+samples=("$("$ROOT/guest/tools.sh" sample-uring)" "$("$ROOT/guest/tools.sh" sample-log)")
 quirks=()
 folios_a_lock=16
 if [ "$engine" = rust-kasan ]; then
