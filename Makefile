@@ -26,10 +26,10 @@ help: ## list the targets
 	@echo "        docs page smp kunitconfig kasan rt hz100 upstream deb series reproducible mutations; TEST_MINUTES=n (what comes later is skipped)"
 	@echo "  fresh: FRESH_DIR=DIR keeps the machine there, or takes it from there"
 	@echo "  torture: MINUTES=n ENGINES='rust-torture rust-kcsan' SEED=n"
-	@echo "  mechanisms: SEEDS=n (boots of each kernel) VARIANTS='thread unbounded' OUT=DIR"
+	@echo "  mechanisms: SEEDS=n (boots of each kernel) VARIANTS='paced thread' OUT=DIR"
 	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n OUT=DIR"
 
-demo: ## build, boot, and compare four modes of I/O on XFS (25 min, then 4)
+demo: ## build, boot, and compare four modes of I/O on XFS (9 min, then 1)
 	@setup/demo.sh $(abspath $(or $(OUT),$(B)/demo)) "$(POLICY)" "$(MODES)" "$(WORKLOADS)" \
 		$(if $(SEED),--seed $(SEED))
 
@@ -77,7 +77,7 @@ series: ## write the overlay as patches for git am, and as one patch, in build/s
 dist: ## a tarball of what is committed, in build/ or OUT=DIR
 	@setup/dist.sh $(abspath $(or $(OUT),$(B)/dist))
 
-deb: ## Debian packages of a kernel that boots in virtual machines, or of CONFIG=FILE (40 min), OUT=DIR
+deb: ## Debian packages of a kernel that boots in virtual machines, or of CONFIG=FILE (half an hour)
 	@setup/deb.sh $(abspath $(or $(OUT),$(B)/deb/packages)) "$(CONFIG)"
 
 kernel: ## build the UML kernel of the demo and print where it is

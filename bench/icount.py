@@ -171,4 +171,6 @@ def boot(build, out, seed, archive, plugin, cpu):
             said = re.findall(rf"(?:before|after) {number} {key} (\d+)", text)
             if len(said) == 2:
                 windows[name][f"{key}_said"] = int(said[1]) - int(said[0])
+    # Windows of a policy that the kernel has not.
+    windows["refused"] = tuple(f"-{policy}" for policy in re.findall(r"no policy (\w+)", text))
     return windows

@@ -9,7 +9,7 @@
 
 rm -rf "${BUILD:?}"
 [ "$1" = all ] || exit 0
-for dir in "$CACHE"/{apt,bindgen,cargo-mutants,ccache,fio-*,fio.tmp,linux-7.3,linux-7.3.tmp,log,matplotlib,qemu,qemu.tmp,sparse,sparse.tmp,took,venv-*,.dontcache-rust}; do
+for dir in "$CACHE"/{apt,bindgen,cargo-mutants,ccache,deb-base-*,fio-*,fio.tmp,linux-7.3,linux-7.3.tmp,log,matplotlib,qemu,qemu.tmp,sparse,sparse.tmp,took,venv-*,.dontcache-rust}; do
 	[ ! -e "$dir" ] || rm -rf "$dir"
 done
 [ ! -d "$CACHE" ] || rmdir --ignore-fail-on-non-empty "$CACHE"

@@ -4,6 +4,7 @@
 # boot loader, where apt installs a kernel package as its user would.
 #
 # usage: deb-disk.sh DISK PACKAGE [KERNEL-ARGUMENT...]: DISK is a raw image; root, and a loop device.
+#        deb-disk.sh --check: whether it could
 # What runs in it when it is up is run of a 9p directory named "scratch", see deb-boot.service.
 
 # Not run here: grub-install update-grub systemctl (the disk has its own)
@@ -11,21 +12,21 @@
 . "$ROOT/setup/toolchain.sh"
 
 disk=$1
-package=$2
-shift 2
-arguments=$*
+package=${2:-}
+arguments=${*:3}
 # shellcheck source=/dev/null
 release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-base=$CACHE/deb-base-$release.tar
 # What the guest tests run, beside what boots.
-packages=systemd-sysv,udev,kmod,initramfs-tools,grub-pc,zstd,xfsprogs,e2fsprogs,btrfs-progs,nfs-kernel-server,nfs-common,keyutils,util-linux,util-linux-extra,procps,libaio1,gawk
+packages=systemd-sysv,udev,kmod,initramfs-tools,grub-pc,zstd,xfsprogs,e2fsprogs,btrfs-progs,nfs-kernel-server,nfs-common,keyutils,util-linux,util-linux-extra,procps,gawk
+base=$CACHE/deb-base-$release-$(echo "$packages" | sha256sum | cut -c1-8).tar
 
 make_base() {
-	local dir=$BUILD/deb/base
+	local dir=$BUILD/deb/base site
 
+	site=$(debian_site)
 	rm -rf --one-file-system "$dir"
 	mkdir -p "$dir"
-	DEBIAN_FRONTEND=noninteractive debootstrap --variant=minbase --include="$packages" "$release" "$dir" "$(debian_site)"
+	DEBIAN_FRONTEND=noninteractive debootstrap --variant=minbase --include="$packages" "$release" "$dir" "$site"
 	# No packages that are fetched, and no key of this machine's.
 	rm -rf "$dir"/var/cache/apt/archives/*.deb "$dir"/var/lib/apt/lists/* "$dir/etc/machine-id"
 	: > "$dir/etc/machine-id"
@@ -76,29 +77,34 @@ fill() {
 }
 
 make_disk() {
-	local rc=0
-
 	rm -f "$disk"
 	truncate -s 4G "$disk"
 	echo 'start=2048, type=83, bootable' | sfdisk -q --label dos "$disk"
 	loop=$(losetup -fP --show "$disk")
-	# Where no udev makes it.
-	[ -e "$loop"p1 ] || mknod "$loop"p1 b $((16#$(stat -c %t "$loop"))) "$(cut -d: -f2 "/sys/class/block/${loop##*/}p1/dev")"
-	mkfs.ext4 -q -F "$loop"p1
-	uuid=$(blkid -s UUID -o value "$loop"p1)
+	# Whatever ends this: it keeps the disk's blocks. This is the shell of a step.
+	trap 'losetup -d "$loop"; rm -f "$made"' EXIT
+	made=
+	# Where no devtmpfs makes it; one that is left of another disk is not ours.
+	if [ "$(stat -c %t:%T "${loop}p1" 2> /dev/null)" != "$(awk -F: '{ printf "%x:%x", $1, $2 }' "/sys/class/block/${loop##*/}p1/dev")" ]; then
+		made=${loop}p1
+		rm -f "$made"
+		# shellcheck disable=SC2046 # major and minor
+		mknod "$made" b $(tr : ' ' < "/sys/class/block/${loop##*/}p1/dev")
+	fi
+	mkfs.ext4 -q -F "${loop}p1"
+	uuid=$(blkid -s UUID -o value "${loop}p1")
 	mnt=$BUILD/deb/mnt
 	mkdir -p "$mnt"
 	export -f fill make_devices inside
 	export loop uuid mnt base package arguments ROOT
 	# Mounts of a namespace that ends with it.
-	unshare --mount bash -euc fill || rc=$?
-	losetup -d "$loop"
-	return $rc
+	unshare --mount bash -euc fill
 }
 
 [ "$(id -u)" = 0 ] || die "only root can make a disk of a machine" "run this as root"
 need_tools debootstrap=debootstrap sfdisk=fdisk mkfs.ext4=e2fsprogs losetup=mount unshare=util-linux blkid=util-linux
 losetup -f > /dev/null 2>&1 || die "there is no loop device here" "modprobe loop, or use a machine that has one"
+[ "$disk" != --check ] || exit 0
 need_space "$BUILD" 6
 mkdir -p "$BUILD/deb"
 [ -e "$base" ] || STEP_NAME="making a machine of Debian $release" step 180 "$BUILD/log/deb-base.log" make_base

@@ -20,7 +20,9 @@ configure() {
 	mkdir -p "$out"
 	if [ -n "$config" ]; then
 		# Before the options that follow, since the last word on one counts.
-		{ cat "$config" && grep -E '^CONFIG_(RUST|DONTCACHE_RUST|DONTCACHE_LAZY)=y$' "$ROOT/setup/deb.config"; } > "$out/wanted.config"
+		# Versions of symbols that Rust can have come from DWARF.
+		grep -v '^CONFIG_GENKSYMS=' "$config" > "$out/wanted.config"
+		printf 'CONFIG_%s=y\n' GENDWARFKSYMS RUST DONTCACHE_RUST DONTCACHE_LAZY >> "$out/wanted.config"
 	else
 		cp "$ROOT/setup/deb.config" "$out/wanted.config"
 	fi
@@ -28,6 +30,8 @@ configure() {
 	if [ -f "$out/.config" ] && cmp -s "$out/wanted.config" "$out/built.config"; then
 		return
 	fi
+	# What is configured from here on may come out otherwise.
+	rm -f "$out/built.config"
 	if [ -n "$config" ]; then
 		cp "$out/wanted.config" "$out/.config"
 		"${kmake[@]}" olddefconfig
@@ -53,7 +57,7 @@ possible() {
 				say "  CONFIG_$option=y is in it, which Rust may not be able to live with"
 		done
 		die "CONFIG=$config with CONFIG_RUST and CONFIG_DONTCACHE_RUST added comes out without" \
-			"look at what RUST depends on: make -C $BUILD/linux O=$out ARCH=x86_64 menuconfig, key /"
+			"look at what RUST depends on: $(printf '%q ' "${kmake[@]}")menuconfig, key / (needs libncurses-dev)"
 	fi
 	for option in SYSTEM_TRUSTED_KEYS SYSTEM_REVOCATION_KEYS; do
 		file=$(sed -n "s/^CONFIG_$option=\"\(..*\)\"$/\1/p" "$out/.config")
@@ -73,7 +77,8 @@ packages() {
 
 [ -z "$config" ] || [ -f "$config" ] || die "CONFIG=$config is not a file" "name a configuration, as /boot/config-$(uname -r)"
 find_toolchain
-need_tools dpkg-buildpackage=dpkg-dev dh_builddeb=debhelper dpkg-deb=dpkg zstd=zstd
+need_tools dpkg-buildpackage=dpkg-dev dh_builddeb=debhelper dpkg-deb=dpkg zstd=zstd depmod=kmod
+[ -z "$config" ] || need_tools /usr/include/elfutils/libdw.h=libdw-dev
 "$ROOT/setup/overlay.sh"
 need_space "$BUILD" 6
 kmake=(make -C "$BUILD/linux" O="$out" ARCH=x86_64 "${KMAKE[@]}" LOCALVERSION=-dontcache)
@@ -84,6 +89,8 @@ cp "$out/wanted.config" "$out/built.config"
 [ -z "$config" ] || say "a distribution's configuration has thousands of modules: that takes hours"
 STEP_NAME="building the packages${config:+ of $(basename "$config")}" step 2400 "$BUILD/log/deb.log" packages
 mkdir -p "$place"
+# Of another version, or another configuration.
+rm -f "$place"/linux-*.deb
 cp "$BUILD"/deb/*.deb "$place/"
 say "  next: apt install $place/linux-image-*.deb, as root there, and boot it; others are for who builds modules"
 ls "$place"/*.deb

@@ -6,14 +6,14 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 . "$ROOT/setup/result.sh"
+. "$ROOT/setup/series.sh"
 
 dir=$BUILD/kunitconfig
 tree=$dir/linux
 
 copy() {
 	rm -rf "$tree"
-	mkdir -p "$tree"
-	rsync -a --exclude=/.git "$src/" "$tree/"
+	copy_source "$src" "$tree"
 	make -s -C "$ROOT" install KDIR="$tree"
 }
 
@@ -31,7 +31,7 @@ run_kunit() {
 
 find_toolchain
 need_space "$BUILD" 8
-need_tools rsync=rsync python3=python3
+need_tools rsync=rsync git=git make=make python3=python3
 src=$("$ROOT/setup/kernel-source.sh")
 QEMU=$("$ROOT/setup/qemu.sh")
 export QEMU

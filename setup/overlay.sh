@@ -23,18 +23,7 @@ release() {
 
 copy_tree() {
 	rm -rf "$tree" "$tree.tmp"
-	mkdir -p "$tree.tmp"
-	if git -C "$src" rev-parse --git-dir > /dev/null 2>&1 &&
-		[ "$(git -C "$src" rev-parse --show-toplevel)" = "$src" ]; then
-		# What git knows, as it is in the work tree: no objects of an in-tree build.
-		git -C "$src" ls-files -z | rsync -a --from0 --files-from=- --ignore-missing-args "$src/" "$tree.tmp/"
-	else
-		rsync -a --exclude=/.git "$src/" "$tree.tmp/"
-		# An in-tree build left files that make O= refuses to build over.
-		if [ -e "$src/include/config" ] || [ -e "$src/.config" ]; then
-			make -s -C "$tree.tmp" mrproper
-		fi
-	fi
+	copy_source "$src" "$tree.tmp"
 	echo "$src" > "$tree.tmp/.overlay-source"
 	release > "$tree.tmp/.overlay-release"
 	mv "$tree.tmp" "$tree"

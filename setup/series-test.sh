@@ -6,11 +6,13 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
 . "$ROOT/setup/result.sh"
+. "$ROOT/setup/series.sh"
 
 tree=$BUILD/series-test/linux
 series=$BUILD/series-test/patches
 log=$BUILD/log/series-test.log
-# Of x86 what UML has not: hot-plugged memory, migration.
+# Of x86 what UML has not: migration, memory that goes offline, NFS.
+x86=(MEMORY_HOTPLUG MEMORY_HOTREMOVE NETWORK_FILESYSTEMS INET NFS_FS NFS_V3 NFS_V4 NFSD NFSD_V4)
 dirs=(mm/ block/ fs/ rust/)
 
 # built ARCH CONFIG TARGET...: with that configuration and what there is of ours.
@@ -19,7 +21,9 @@ built() {
 	shift 2
 
 	mkdir -p "$out"
-	cat "$ROOT"/guest/config/{base,"$config",rust-kunit}.config | grep -vE '^CONFIG_(XFS_FS|IO_URING)=' > "$out/wanted.config"
+	# XFS is large, and no patch is of it.
+	cat "$ROOT"/guest/config/{base,"$config",rust-kunit}.config | grep -v '^CONFIG_XFS_FS=' > "$out/wanted.config"
+	[ "$arch" = um ] || printf 'CONFIG_%s=y\n' "${x86[@]}" >> "$out/wanted.config"
 	make -s -C "$tree" O="$out" ARCH="$arch" "${KMAKE[@]}" KCONFIG_ALLCONFIG="$out/wanted.config" allnoconfig &&
 		make -s -C "$tree" O="$out" ARCH="$arch" "${KMAKE[@]}" -j"$JOBS" "$@"
 }
@@ -32,12 +36,11 @@ after() {
 
 find_toolchain
 need_space "$BUILD" 6
-need_tools rsync=rsync git=git
+need_tools rsync=rsync git=git make=make
 src=$("$ROOT/setup/kernel-source.sh")
 "$ROOT/setup/make-series.sh" "$series"
 rm -rf "$tree"
-mkdir -p "$tree"
-STEP_NAME="copying the kernel source" step 30 "$BUILD/log/copy-tree.log" rsync -a --exclude=/.git "$src/" "$tree/"
+STEP_NAME="copying the kernel source" step 30 "$BUILD/log/copy-tree.log" copy_source "$src" "$tree"
 mapfile -t patches < "$series/series"
 start=$(date +%s)
 for nr in "${!patches[@]}"; do

@@ -67,3 +67,21 @@ link_tree() {
 	rm -rf "$2/.git"
 	make -s -C "$2" mrproper
 }
+
+# copy_source SRC TO: makes TO, of what git knows of SRC, as it is in the work tree, or of its files:
+# no objects of an in-tree build.
+copy_source() {
+	local src=$1 to=$2
+
+	mkdir -p "$to"
+	if git -C "$src" rev-parse --git-dir > /dev/null 2>&1 &&
+		[ "$(git -C "$src" rev-parse --show-toplevel)" = "$src" ]; then
+		git -C "$src" ls-files -z | rsync -a --from0 --files-from=- --ignore-missing-args "$src/" "$to/"
+	else
+		rsync -a --exclude=/.git "$src/" "$to/"
+		# An in-tree build left files that make O= refuses to build over.
+		if [ -e "$src/include/config" ] || [ -e "$src/.config" ]; then
+			make -s -C "$to" mrproper
+		fi
+	fi
+}

@@ -48,7 +48,11 @@ ever_needed() {
 
 	mapfile -t items < <(sed -n '/need_tools /,/[^\\]$/p' "$ROOT"/{setup,guest}/*.sh |
 		grep -oE '[A-Za-z0-9_./-]+=[a-z][a-z0-9.+-]+' | sort -u)
-	absent "${items[@]}" | sort -u | tr '\n' ' '
+	{
+		absent "${items[@]}" cargo=cargo /usr/share/doc/python3-venv=python3-venv
+		[ -n "$(rustcs)" ] || printf '%s\n' rustc rust-src
+		[ -n "$(llvms)" ] || printf '%s\n' {clang,lld,llvm}-19 libclang-19-dev
+	} | sort -u | tr '\n' ' '
 }
 
 APT_UPDATED=
