@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # make demo: the lab in small, on one kernel: four modes of I/O on four workloads, in virtual time:
-# what comes out is the same on every machine.
+# what comes out is the same each time.
 #
 # usage: demo.sh OUTDIR POLICY MODES WORKLOADS [OPTION OF bench/lab.py run...]
 
