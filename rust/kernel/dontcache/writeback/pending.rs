@@ -150,8 +150,8 @@ impl Pending {
     }
 
     /// Takes what a writer has written from that; returns whether there is as much for another
-    /// write. What was granted `ticks` jiffies ago is not there any more: who goes from file to file
-    /// has a turn in one of them.
+    /// write. What was granted `ticks` jiffies ago is not there any more: who goes from file to
+    /// file has a turn in one of them.
     #[inline]
     pub fn spend(&mut self, pages: Pages, now: usize, ticks: usize) -> bool {
         if now.wrapping_sub(self.granted) >= ticks {
