@@ -200,6 +200,11 @@ check_guest_names() {
 	return 1
 }
 
+# rustfmt leaves comments as they are.
+check_columns() {
+	! (cd "$ROOT" && tracked 'rust/*.rs' 'mm/*.rs' 'block/*.rs' 'samples/*.rs' | xargs grep -nE '^.{101,}')
+}
+
 # How many lines patches/*.patch change in C files and headers of the kernel's core. What is in
 # patches/upstream/ is for everybody, and does not count.
 patch_lines() {
@@ -269,6 +274,7 @@ report shellcheck check_shellcheck
 report ruff check_ruff
 report "tools are asked for by who runs them" python3 "$ROOT/setup/needed.py"
 report "each function of the guest's has a name of its own" check_guest_names
+report "no line of Rust has more than 100 columns" check_columns
 lines=$(patch_lines)
 report "$lines changed lines of C core (at most $MAX_PATCH_LINES)" [ "$lines" -le "$MAX_PATCH_LINES" ]
 report "$(c_lines all) lines of C of our own (at most $MAX_C_LINES), $(c_lines paced) of a policy's (at most $MAX_PACED_LINES)" \
