@@ -106,6 +106,13 @@ def header(run):
     return lines
 
 
+def role_tables(cells, workload):
+    """Of each role of a workload: its name, its rows, and the figures that have a value in some."""
+    for number, role in enumerate(roles_of(cells, workload)):
+        rows = rows_of(cells, workload, role)
+        yield role, rows, used(rows, not number)
+
+
 # What 80 columns have room for.
 NARROW = ("mb_s", "p50_ms", "p99_ms", "p999_ms", "peak_dirty_mb", "peak_file_mb")
 
@@ -114,9 +121,7 @@ def narrow_table(cells, workload):
     """The same in 80 columns: the figures alone, of fewer."""
     lines = []
     among = modes_in(cells)
-    for role in roles_of(cells, workload):
-        rows = rows_of(cells, workload, role)
-        columns = used(rows, role == roles_of(cells, workload)[0])
+    for role, rows, columns in role_tables(cells, workload):
         columns = [figure for figure in columns if figure.key in NARROW]
         wide = [max(7, len(figure.title) + 2) for figure in columns]
         lines.append(
@@ -146,9 +151,7 @@ def workload_table(cells, workload):
     """The lines of a workload: a table for each role, what the source said, and faults."""
     lines = []
     among = modes_in(cells)
-    for role in roles_of(cells, workload):
-        rows = rows_of(cells, workload, role)
-        columns = used(rows, role == roles_of(cells, workload)[0])
+    for role, rows, columns in role_tables(cells, workload):
         lines.append(f"{role:24}" + "".join(f"{figure.title:>12}{'':3}" for figure in columns))
         for mode, row in rows:
             text = f"  {mode_title(mode, among):22}"
