@@ -78,6 +78,13 @@ sample() {
 	"$@" && is "$bytes" command stat -c %s "$file" && is "0 pages cached" io gone "$file" 0 "$bytes" 1000
 }
 
+# Nor is what cannot be written made, or emptied.
+not_made() {
+	echo precious > /mnt/precious
+	fails_with 1 "/mnt/none cannot be written" ./dontcache cp /mnt/fs/file /mnt/none && [ ! -e /mnt/none ] &&
+		fails_with 1 "cannot be written" ./dontcache cp /mnt/fs/file /mnt/precious && is precious cat /mnt/precious
+}
+
 tool_tests() {
 	nullb nullb18 320 blocksize=4096
 	mkfs_on xfs /dev/nullb18 && mount -t xfs /dev/nullb18 /mnt/fs || exit 1
@@ -95,6 +102,7 @@ tool_tests() {
 	check "tool: cp to itself" fails_with 1 "same file" ./dontcache cp /mnt/fs/file /mnt/fs/file
 	check "tool: which is as it was" is uncached cat /mnt/fs/file
 	check "tool: cp, no support, and the target is as it was" kept
+	check "tool: cp, no support, and no target is made" not_made
 	check "tool: cp, no support" fails_with 1 "/proc/version cannot be read" ./dontcache cp /proc/version /mnt/fs/version
 	check "tool: cp -f" ./dontcache cp -f /proc/version /mnt/fs/version
 	check "tool: cp -f, the same" cmp /proc/version /mnt/fs/version

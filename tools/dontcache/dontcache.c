@@ -213,13 +213,18 @@ static const char *next_step(void)
 /* Empty, or -1 with what is wrong said: what cannot be written is left as it is. */
 static int open_target(const char *target, mode_t mode, bool force)
 {
-	int to = open(target, O_RDWR | O_CREAT | O_CLOEXEC, mode);
+	int to = open(target, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	bool made = to >= 0;
 
+	if (to < 0 && errno == EEXIST)
+		to = open(target, O_RDWR | O_CLOEXEC);
 	if (to < 0) {
 		fail("name a file that you may write and read", "%s", target);
 		return -1;
 	}
 	if (!force && !strcmp(takes(to, FLAG_DONTCACHE), "no")) {
+		if (made)
+			unlink(target);
 		errno = EOPNOTSUPP;
 		fail(next_step(), "%s cannot be written", target);
 		return -1;
