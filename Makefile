@@ -77,7 +77,7 @@ series: ## write the overlay as patches for git am, and as one patch, in build/s
 dist: ## a tarball of what is committed, in build/ or OUT=DIR
 	@setup/dist.sh $(abspath $(or $(OUT),$(B)/dist))
 
-deb: ## Debian packages of a kernel that boots in virtual machines, or of CONFIG=FILE (half an hour)
+deb: ## Debian packages of a kernel that boots in virtual machines, or of CONFIG=FILE
 	@setup/deb.sh $(abspath $(or $(OUT),$(B)/deb/packages)) "$(CONFIG)"
 
 kernel: ## build the UML kernel of the demo and print where it is

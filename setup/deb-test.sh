@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The packages of make deb in a machine as its users have it: installed by apt, booted through its
-# own boot loader, and there KUnit and the guest tests. Root; 40 minutes for the packages and 20 for
-# the tests.
+# own boot loader, and there KUnit and the guest tests. Root.
 
 # Not run here: mkfs.ext4 mkfs.xfs xfs_io (the machine has its own)
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -39,7 +38,7 @@ expect() {
 }
 
 need_tools python3=python3
-# Before the packages, which take half an hour.
+# Before the packages, which take long.
 "$ROOT/setup/deb-disk.sh" --check
 "$ROOT/setup/deb.sh" "$BUILD/deb/packages" > /dev/null
 package=$(find "$BUILD/deb/packages" -name 'linux-image-*.deb' ! -name '*-dbg_*')

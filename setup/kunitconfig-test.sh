@@ -42,7 +42,7 @@ for folder in block mm; do
 		log=$BUILD/log/kunitconfig-$folder-$arch.log
 		say "kunit.py run --kunitconfig=$folder --arch=$arch (about 10 min)"
 		watched 600 "$log" run_kunit "$folder" "$arch"
-		if [ "$watched_rc" = 0 ] && grep -q 'Testing complete' "$log"; then
+		if [ "$watched_rc" = 0 ] && grep -q '\[PASSED\]' "$log"; then
 			result "ok $folder on $arch: $(grep -o 'Ran [0-9]* tests: .*' "$log")"
 		else
 			result "not ok $folder on $arch"

@@ -23,7 +23,7 @@ JOBS=${JOBS:-$(nproc)}
 # A clone in another directory finds what was compiled in this one.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$BUILD} CCACHE_NOHASHDIR=1
 export CCACHE_DIR=${CCACHE_DIR:-$CACHE/ccache}
-# What is not there is compiled without a preprocessor's run before that: a fifth of a first build.
+# What is not there is compiled without a run of the preprocessor before that.
 export CCACHE_DEPEND=${CCACHE_DEPEND-1}
 
 # A group of its own may set a terminal, which stops it otherwise.
