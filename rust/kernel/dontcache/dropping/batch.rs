@@ -11,7 +11,7 @@ use super::{
     },
     retry,
     verdict::{
-        sort_by_key,
+        group_first,
         Verdict, //
     }, //
 };
@@ -128,21 +128,22 @@ pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
 /// They are valid, and there is a reference to each, which goes over.
 unsafe fn drop_folios(batch: &mut bindings::folio_batch, nr: usize) {
     let mut folios = batch.folios;
-    let folios = folios.get_mut(..nr).unwrap_or_default();
-    // SAFETY: The batch owned a reference to each, which `drop_group()` gets.
-    let mapping_of = |folio: &*mut bindings::folio| unsafe {
-        Folio::from_raw(NonNull::new_unchecked(*folio)).mapping_key()
-    };
+    let mut rest = folios.get_mut(..nr).unwrap_or_default();
 
-    // Truncation may change a key meanwhile: then a group is smaller, or not all of one mapping.
-    sort_by_key(folios, mapping_of);
-    for group in folios.chunk_by(|a, b| mapping_of(a) == mapping_of(b)) {
+    while !rest.is_empty() {
+        // SAFETY: The batch owned a reference to each, which `drop_group()` gets.
+        let same = group_first(rest, |folio| unsafe {
+            Folio::from_raw(NonNull::new_unchecked(*folio)).mapping_key()
+        });
+        let (group, others) = rest.split_at_mut(same);
+
         // SAFETY: As above.
         unsafe { drop_group(group, batch) };
+        rest = others;
     }
 }
 
-/// Drops folios of one mapping, as far as they still are.
+/// Drops folios of one mapping, as far as they still are: truncation may have them meanwhile.
 ///
 /// Only theirs are the locks that are held: who waits for one of them waits for no other inode's.
 /// They are freed by way of `freed`, which is empty.
@@ -152,8 +153,6 @@ unsafe fn drop_folios(batch: &mut bindings::folio_batch, nr: usize) {
 /// They are valid, and there is a reference to each, which goes over.
 unsafe fn drop_group(group: &[*mut bindings::folio], freed: &mut bindings::folio_batch) {
     let mut locks = [const { None }; FOLIOS];
-    let mut refs = [0; FOLIOS];
-    let mut pages = 0usize;
     let mut mapping = None;
     let mut nr = 0;
 
@@ -161,12 +160,13 @@ unsafe fn drop_group(group: &[*mut bindings::folio], freed: &mut bindings::folio
         // SAFETY: There is a reference, which is put here or below.
         let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
         let fails = match to_drop(folio) {
-            Ok(Some(lock)) if mapping.is_none() || mapping == lock.mapping() => {
+            Ok(lock) if mapping.is_none() || mapping == lock.mapping() => {
                 mapping = lock.mapping();
-                if let Some(locked) = locks.get_mut(nr) {
-                    *locked = Some(lock);
+                if let Some(room) = locks.get_mut(nr) {
+                    // There is none.
+                    core::mem::forget(room.replace(lock));
+                    nr = nr.saturating_add(1);
                 }
-                nr = nr.saturating_add(1);
                 continue;
             }
             Ok(_) => true,
@@ -181,38 +181,40 @@ unsafe fn drop_group(group: &[*mut bindings::folio], freed: &mut bindings::folio
     }
 
     let locked = locks.get_mut(..nr).unwrap_or_default();
-    let gone = remove_written(locked);
+    // Bit by bit, since none of these is `None`.
+    let mut gone = remove_written(locked);
+    let mut refs = [0; FOLIOS];
+    let mut room = freed.folios.iter_mut().zip(&mut refs);
+    let mut pages = 0usize;
 
-    for (at, locked) in locked.iter_mut().enumerate() {
-        let Some(locked) = locked.take() else {
-            continue;
-        };
-        let folio = locked.folio();
-
-        // Unlocked before somebody else can get hold of the last reference.
-        core::mem::drop(locked);
-        if gone & (1 << at) == 0 {
+    for folio in locked.iter_mut().filter_map(unlock) {
+        if gone & 1 == 0 {
             retry::later(folio);
             // SAFETY: The reference is ours.
             unsafe { bindings::folio_put(folio.as_ptr()) };
-        } else if let Some((to, refs)) = freed
-            .folios
-            .get_mut(usize::from(freed.nr))
-            .zip(refs.get_mut(usize::from(freed.nr)))
-        {
+        } else if let Some((to, refs)) = room.next() {
+            let nr = folio.pages();
+
             *to = folio.as_ptr();
-            *refs = (folio.pages() as c_uint).saturating_add(1);
-            pages = pages.saturating_add(folio.pages());
+            *refs = (nr as c_uint).saturating_add(1);
+            pages = pages.saturating_add(nr);
             freed.nr = freed.nr.saturating_add(1);
         }
+        gone >>= 1;
     }
-    if freed.nr > 0 {
+    if pages > 0 {
         count(bindings::vm_event_item_DONTCACHE_DROP, pages);
         // SAFETY: These references were the page cache's, and our own.
         unsafe { bindings::folios_put_refs(freed, refs.as_mut_ptr()) };
     }
     // All were taken. To look whether each was costs as much as to take it.
     core::mem::forget(locks);
+}
+
+/// Gives up a lock, before somebody else can get hold of the last reference.
+#[inline]
+fn unlock<'a>(locked: &mut Option<Locked<'a>>) -> Option<Folio<'a>> {
+    locked.take().map(|locked| locked.folio())
 }
 
 /// Tries to drop a folio; returns whether it is to be tried again.
@@ -239,11 +241,10 @@ fn fails_then(
     remove: impl FnOnce(&mut [Option<Locked<'_>>]) -> usize,
     refused: impl FnOnce(&Locked<'_>),
 ) -> bool {
-    let locked = match to_drop(folio) {
-        Ok(locked) => locked,
+    let mut group = match to_drop(folio) {
+        Ok(locked) => [Some(locked)],
         Err(fails) => return fails,
     };
-    let mut group = [locked];
 
     if remove(&mut group) == 0 {
         if let [Some(locked)] = &group {
@@ -258,14 +259,20 @@ fn fails_then(
 }
 
 /// Locks a folio that can be dropped, or says whether it is to be tried again.
-#[inline]
-fn to_drop(folio: Folio<'_>) -> Result<Option<Locked<'_>>, bool> {
-    let (verdict, locked) = folio.examine();
+#[inline(always)]
+fn to_drop(folio: Folio<'_>) -> Result<Locked<'_>, bool> {
+    match folio.examine() {
+        (Verdict::Drop, Some(locked)) => Ok(locked),
+        (verdict, locked) => Err(stays(verdict, locked)),
+    }
+}
 
+/// What becomes of a folio that is not dropped now; returns whether it is to be tried again.
+#[cold]
+fn stays(verdict: Verdict, locked: Option<Locked<'_>>) -> bool {
     let event = match verdict {
-        Verdict::Drop => return Ok(locked),
-        Verdict::Nothing => return Err(false),
-        Verdict::Retry => return Err(true),
+        Verdict::Drop | Verdict::Nothing => return false,
+        Verdict::Retry => return true,
         Verdict::Mapped => bindings::vm_event_item_DONTCACHE_MAPPED,
         Verdict::Pinned => bindings::vm_event_item_DONTCACHE_PINNED,
     };
@@ -274,7 +281,7 @@ fn to_drop(folio: Folio<'_>) -> Result<Option<Locked<'_>>, bool> {
         locked.keep();
     }
     count(event, 1);
-    Err(false)
+    false
 }
 
 /// As [`remove`], of folios whose writeback has ended just now: what paces writers is told how many

@@ -90,7 +90,7 @@ impl<'a> Folio<'a> {
     }
 
     /// Locks the folio if nobody else has.
-    #[inline]
+    #[inline(always)]
     fn try_lock(self) -> Option<Locked<'a>> {
         // SAFETY: The folio is valid, by the type invariants.
         if unsafe { bindings::folio_trylock(self.as_ptr()) } {
@@ -105,7 +105,7 @@ impl<'a> Folio<'a> {
     /// Locks the folio if nobody else has, and finds out what becomes of it.
     ///
     /// Context: task. Does not sleep.
-    #[inline]
+    #[inline(always)]
     pub fn examine(self) -> (Verdict, Option<Locked<'a>>) {
         let locked = self.try_lock();
         // Further references say nothing: the flusher and fsync() have one to what they have

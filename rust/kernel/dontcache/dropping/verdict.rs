@@ -67,29 +67,27 @@ pub fn decide(state: State) -> Verdict {
     }
 }
 
-/// Sorts by a key, and keeps the order of equals: what is of one mapping gets together.
-///
-/// Quadratic, for a batch of at most some dozens that are mostly of one.
-pub fn sort_by_key<T>(items: &mut [T], key: impl Fn(&T) -> usize) {
-    if items.is_sorted_by_key(&key) {
-        return;
-    }
-    for end in 2..=items.len() {
-        let Some(sorted) = items.get_mut(..end) else {
-            return;
-        };
+/// Moves those items to the front whose key is that of the first, in their order, and returns how
+/// many they are: 0 for no items, else at least 1. That of the others may change.
+#[inline]
+pub fn group_first<T>(items: &mut [T], key: impl Fn(&T) -> usize) -> usize {
+    let Some((first, others)) = items.split_first() else {
+        return 0;
+    };
+    let of = key(first);
+    // Mostly it is all of them.
+    let mut same = others
+        .iter()
+        .position(|other| key(other) != of)
+        .map_or(items.len(), |at| at.saturating_add(1));
 
-        for at in (1..end).rev() {
-            let Ok([before, this]) = sorted.get_disjoint_mut([at - 1, at]) else {
-                return;
-            };
-
-            if key(before) <= key(this) {
-                break;
-            }
-            core::mem::swap(before, this);
+    for at in same.saturating_add(1)..items.len() {
+        if items.get(at).is_some_and(|item| key(item) == of) {
+            items.swap(same, at);
+            same = same.saturating_add(1);
         }
     }
+    same
 }
 
 #[cfg_attr(
@@ -126,15 +124,22 @@ mod tests {
     }
 
     #[test]
-    fn sorts_and_keeps_the_order_of_equals() {
-        // All words of three letters of length 5, tagged with where each letter was.
-        for word in 0..3usize.pow(5) {
-            let mut items: [(usize, usize); 5] =
-                core::array::from_fn(|at| (word / 3usize.pow(at as u32) % 3, at));
+    fn groups_what_is_like_the_first() {
+        // All words of three letters of length 0 to 5, tagged with where each letter was.
+        for len in 0..=5u32 {
+            for word in 0..3usize.pow(len) {
+                let letter = |at: usize| word / 3usize.pow(at as u32) % 3;
+                let mut all: [(usize, usize); 5] = core::array::from_fn(|at| (letter(at), at));
+                let Some(items) = all.get_mut(..len as usize) else {
+                    continue;
+                };
+                let same = group_first(items, |(key, _)| *key);
+                let expected = (0..len as usize).filter(|at| letter(*at) == letter(0));
 
-            sort_by_key(&mut items, |(key, _)| *key);
-            assert!(items.is_sorted());
+                assert!(items.iter().take(same).map(|(_, at)| *at).eq(expected));
+                items.sort_unstable_by_key(|(_, at)| *at);
+                assert!(items.iter().enumerate().all(|(nr, (_, at))| nr == *at));
+            }
         }
-        sort_by_key(&mut [] as &mut [usize], |key| *key);
     }
 }
