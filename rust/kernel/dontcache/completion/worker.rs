@@ -121,7 +121,8 @@ impl Batch {
                     trace::bio_task_run((*self.0.get()).cpu, nr as c_uint);
                     bindings::cond_resched_tasks_rcu_qs();
                 }
-            } else if backlog.is_empty() {
+            }
+            if backlog.is_empty() {
                 batch::idle(&queue);
             }
         }
