@@ -12,7 +12,7 @@ WORKER = re.compile(
     r"bio_complete_work_fn$|.*\bdontcache::completion\b(?!.*(enqueue|push|::init|prepare_cpu))"
 )
 LIMITER = re.compile(
-    r"filemap_dontcache_(write|writeback|kick_writeback)$|dontcache_write$"
+    r"filemap_dontcache_(writeback|kick_writeback)$|dontcache_write$"
     r"|rust_helper_dontcache_mapping_busy$|.*\bdontcache::writeback\b"
 )
 HELPER = re.compile(r"rust_helper_(?!dontcache_mapping_busy)")

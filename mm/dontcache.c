@@ -6,6 +6,7 @@
 
 #include <linux/dontcache.h>
 #include <linux/export.h>
+#include <linux/fs.h>
 #include <linux/init.h>
 #include <linux/workqueue.h>
 
@@ -27,6 +28,7 @@ unsigned int dontcache_ms = 20;
 DEVICE_ATTR_RW(dontcache_policy);
 DEVICE_ATTR_RW(dontcache_max_bytes);
 
+#ifdef CONFIG_DEBUG_FS
 static int dontcache_show(struct seq_file *file, void *v)
 {
 	struct backing_dev_info *bdi = file->private;
@@ -50,8 +52,11 @@ void dontcache_debug(struct backing_dev_info *bdi)
 			    &dontcache_fops);
 }
 #endif
+#endif
 
-/* For filesystems that are modules: dontcache_finish_batch(). */
+/* For filesystems that are modules: generic_write_sync() */
+EXPORT_SYMBOL_GPL(dontcache_write);
+/* and dontcache_finish_batch(). */
 EXPORT_SYMBOL_GPL(dontcache_drop_batch);
 
 /* Look again at the folios that could not be dropped. Context: any but NMI. */
@@ -114,9 +119,7 @@ static const struct ctl_table dontcache_table[] = {
 /* Before the first filesystem: what is dropped needs no memory to be dropped. */
 static int __init dontcache_init(void)
 {
-	retry_wq = alloc_workqueue("dontcache", WQ_MEM_RECLAIM | WQ_UNBOUND, 1);
-	if (!retry_wq)
-		pr_warn("dontcache: no workqueue of its own\n");
+	retry_wq = alloc_workqueue("dontcache", WQ_MEM_RECLAIM | WQ_UNBOUND, 1) ?: system_dfl_wq;
 #ifdef CONFIG_DONTCACHE_PACED
 	dontcache_wq = alloc_workqueue("dontcache_writeback",
 				       WQ_MEM_RECLAIM | WQ_UNBOUND, 0) ?: system_dfl_wq;

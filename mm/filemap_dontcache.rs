@@ -30,22 +30,30 @@ use kernel::{
     str::CStr, //
 };
 
-/// Follows an uncached write, see [`Mapping::wrote`].
+/// Follows an uncached write of `bytes` that ends at the position of `iocb`, see
+/// [`Mapping::wrote`].
 ///
 /// # Safety
 ///
-/// Only called by `filemap_dontcache_write()`, with the mapping of an open file.
+/// Only called by `generic_write_sync()`, with a kiocb of its own.
 #[export]
-pub unsafe extern "C" fn dontcache_write(
-    mapping: *mut bindings::address_space,
-    first: i64,
-    last: i64,
-    bytes: isize,
-    lazy: bool,
-    nowait: bool,
-) -> c_int {
+pub unsafe extern "C" fn dontcache_write(iocb: *mut bindings::kiocb, bytes: isize) -> c_int {
+    // SAFETY: It is valid, and nobody writes it meanwhile.
+    let iocb = unsafe { &*iocb };
+    let has = |flag: c_int| iocb.ki_flags & flag != 0;
+
+    // This may be an interrupt, and mostly nothing of it is in the page cache. What fell back to
+    // buffered I/O and is not written by its filesystem is left to the flusher.
+    if has(bindings::IOCB_DIRECT as c_int) {
+        return 0;
+    }
+
     // SAFETY: The file is open, so its mapping lives.
-    let mapping = unsafe { Mapping::from_raw(mapping) };
+    let mapping = unsafe { Mapping::from_raw((*iocb.ki_filp).f_mapping) };
+    let first = iocb.ki_pos.wrapping_sub(bytes as i64);
+    let last = iocb.ki_pos.wrapping_sub(1);
+    let lazy = has(bindings::IOCB_DONTCACHE_LAZY);
+    let nowait = has(bindings::IOCB_NOWAIT);
 
     from_result(|| mapping.wrote(first, last, bytes, lazy, nowait).map(|()| 0))
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Every function that C and Rust call on each other: rust/kernel/dontcache.rs. */
+/* Functions that C and Rust call on each other: rust/kernel/dontcache.rs. */
 #ifndef _LINUX_DONTCACHE_H
 #define _LINUX_DONTCACHE_H
 
@@ -35,8 +35,6 @@ struct dontcache_batch {
 };
 
 /* mm/filemap_dontcache.rs, called by mm/filemap.c, mm/dontcache.c and below. */
-int dontcache_write(struct address_space *mapping, loff_t first, loff_t last,
-		    ssize_t bytes, bool lazy, bool nowait);
 void dontcache_end_writeback(struct folio *folio, bool again);
 void dontcache_moved(struct folio *to, struct folio *from);
 void dontcache_drop_batch(struct dontcache_batch *batch);

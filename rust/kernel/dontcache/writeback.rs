@@ -3,9 +3,9 @@
 //! What follows an uncached write.
 //!
 //! ```text
-//!   generic_write_sync()
+//!   generic_write_sync()          include/linux/fs.h
 //!        |
-//!   filemap_dontcache_write()     shim, mm/filemap.c
+//!   dontcache_write()             mm/filemap_dontcache.rs
 //!        |
 //!   mapping: Mapping::wrote()     what the decision needs to know
 //!        |

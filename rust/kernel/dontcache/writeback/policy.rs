@@ -154,9 +154,7 @@ pub const fn pages(bytes: isize, page_shift: u32) -> isize {
 /// assert_eq!(decide(Policy::Lazy, &Write { busy: false, ..write }, 12), Decision::Start(2));
 /// ```
 pub fn decide(policy: Policy, write: &Write, page_shift: u32) -> Decision {
-    let nr = pages(write.bytes, page_shift);
-
-    if nr == 0 || write.first < 0 || write.last < write.first {
+    if write.bytes <= 0 || write.first < 0 || write.last < write.first {
         return Decision::Nothing;
     }
 
@@ -166,7 +164,7 @@ pub fn decide(policy: Policy, write: &Write, page_shift: u32) -> Decision {
         Policy::Lazy if write.busy => Decision::Skip,
         // Submission takes folio locks and waits for requests. The flusher may, this task may not.
         Policy::Lazy | Policy::Flush if write.nowait => Decision::Kick,
-        Policy::Lazy => Decision::Start(nr),
+        Policy::Lazy => Decision::Start(pages(write.bytes, page_shift)),
         Policy::Flush => Decision::Start(isize::MAX),
     }
 }
