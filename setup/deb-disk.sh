@@ -67,7 +67,7 @@ fill() {
 	inside systemctl enable deb-boot.service
 	cp "$package" "$mnt/root/"
 	# What its user types. With no lists there is nothing to fetch.
-	inside apt-get install -y --no-download "/root/$(basename "$package")"
+	inside apt-get install -y "/root/$(basename "$package")"
 	rm "$mnt/root/$(basename "$package")"
 	inside grub-install --target=i386-pc "$loop"
 	inside update-grub
@@ -84,6 +84,8 @@ make_disk() {
 	# Whatever ends this: it keeps the disk's blocks. This is the shell of a step.
 	trap 'losetup -d "$loop"; rm -f "$made"' EXIT
 	made=
+	# A kernel that reads no such tables is told.
+	[ -e "/sys/class/block/${loop##*/}p1" ] || addpart "$loop" 1 2048 $((4 * 2 ** 21 - 2048))
 	# Where no devtmpfs makes it; one that is left of another disk is not ours.
 	if [ "$(stat -c %t:%T "${loop}p1" 2> /dev/null)" != "$(awk -F: '{ printf "%x:%x", $1, $2 }' "/sys/class/block/${loop##*/}p1/dev")" ]; then
 		made=${loop}p1
@@ -102,7 +104,7 @@ make_disk() {
 }
 
 [ "$(id -u)" = 0 ] || die "only root can make a disk of a machine" "run this as root"
-need_tools debootstrap=debootstrap sfdisk=fdisk mkfs.ext4=e2fsprogs losetup=mount unshare=util-linux blkid=util-linux
+need_tools debootstrap=debootstrap sfdisk=fdisk mkfs.ext4=e2fsprogs losetup=mount unshare=util-linux blkid=util-linux addpart=util-linux
 losetup -f > /dev/null 2>&1 || die "there is no loop device here" "modprobe loop, or use a machine that has one"
 [ "$disk" != --check ] || exit 0
 need_space "$BUILD" 6

@@ -75,6 +75,9 @@ cat > "$scratch/start" <<'EOS'
 	done > modules 2>&1
 	# It reads a device each time somebody closes it: pages in its cache that no test put there.
 	systemctl stop systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-udevd
+	# The tests have a server of their own, and one is there from boot on where its package is.
+	systemctl stop nfs-server nfs-mountd nfs-idmapd
+	mount -t tmpfs tmpfs /tmp
 	mount -t tmpfs tmpfs /mnt
 	mkdir /mnt/fs
 	PATH=$PWD:$PATH LD_LIBRARY_PATH=$PWD/lib sh ./run > log 2>&1 < /dev/null

@@ -75,12 +75,15 @@ packages() {
 		"${kmake[@]}" -j"$JOBS" bindeb-pkg
 }
 
+[[ $place = "$BUILD"/* ]] || claim OUT "$place"
 [ -z "$config" ] || [ -f "$config" ] || die "CONFIG=$config is not a file" "name a configuration, as /boot/config-$(uname -r)"
 find_toolchain
-need_tools dpkg-buildpackage=dpkg-dev dh_builddeb=debhelper dpkg-deb=dpkg zstd=zstd depmod=kmod
-[ -z "$config" ] || need_tools /usr/include/elfutils/libdw.h=libdw-dev
+need_tools /usr/share/build-essential/list=build-essential dpkg-buildpackage=dpkg-dev dh_builddeb=debhelper dpkg-deb=dpkg zstd=zstd depmod=kmod
+# What bindeb-pkg asks for, whatever the configuration.
+need_tools /usr/include/elfutils/libdw.h=libdw-dev
 "$ROOT/setup/overlay.sh"
-need_space "$BUILD" 6
+# With a distribution's thousands of modules, and what gdb wants of them.
+need_space "$BUILD" "$([ -n "$config" ] && echo 40 || echo 6)"
 kmake=(make -C "$BUILD/linux" O="$out" ARCH=x86_64 "${KMAKE[@]}" LOCALVERSION=-dontcache)
 release=$("${kmake[@]}" -s kernelversion)
 STEP_NAME="configuring the kernel for packages" step 20 "$BUILD/log/deb-config.log" configure

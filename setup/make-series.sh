@@ -13,6 +13,7 @@ need_tools git=git
 src=$("$ROOT/setup/kernel-source.sh")
 out=$1
 need_space "$out" 1
+[[ $out = "$BUILD"/* ]] || claim OUT "$out"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
