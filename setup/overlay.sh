@@ -48,7 +48,7 @@ install_stage() {
 	if [ -f "$tree/.overlay-files" ]; then
 		comm -23 "$tree/.overlay-files" "$BUILD/overlay.new" | while read -r file; do
 			rm -f "$tree/$file"
-			[ ! -f "$src/$file" ] || cp -p "$src/$file" "$tree/$file"
+			[ ! -f "$src/$file" ] || cp "$src/$file" "$tree/$file"
 		done
 	fi
 	rsync -rc "$stage/" "$tree/"

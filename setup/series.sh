@@ -69,16 +69,17 @@ link_tree() {
 }
 
 # copy_source SRC TO: makes TO, of what git knows of SRC, as it is in the work tree, or of its files:
-# no objects of an in-tree build.
+# no objects of an in-tree build. Not with SRC's times, which may be older than objects of another
+# tree that was there, and not as its owner's.
 copy_source() {
 	local src=$1 to=$2
 
 	mkdir -p "$to"
 	if git -C "$src" rev-parse --git-dir > /dev/null 2>&1 &&
 		[ "$(git -C "$src" rev-parse --show-toplevel)" = "$src" ]; then
-		git -C "$src" ls-files -z | rsync -a --from0 --files-from=- --ignore-missing-args "$src/" "$to/"
+		git -C "$src" ls-files -z | rsync -rlpD --from0 --files-from=- --ignore-missing-args "$src/" "$to/"
 	else
-		rsync -a --exclude=/.git "$src/" "$to/"
+		rsync -rlpD --exclude=/.git "$src/" "$to/"
 		# An in-tree build left files that make O= refuses to build over.
 		if [ -e "$src/include/config" ] || [ -e "$src/.config" ]; then
 			make -s -C "$to" mrproper
