@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Whether a kernel can be built after each patch of make series, so that git bisect can stop there:
-# UML, and on x86 the directories that they change, with what they add enabled where it is there.
+# UML, and on x86 the objects of files that UML has not; after the last the directories that all of
+# them change. What they add is enabled where it is there.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -28,10 +29,28 @@ built() {
 		make -s -C "$tree" O="$out" ARCH="$arch" "${KMAKE[@]}" -j"$JOBS" "$@"
 }
 
-# after PATCH: applies it, and builds.
+# only_x86 PATCH: the objects of what it changes that the UML kernel has not.
+only_x86() {
+	local file of=("$series/$1")
+
+	# Who knows who includes it.
+	! touched "${of[@]}" | grep -q '\.h$' || of=("$series"/*.patch)
+	touched "${of[@]}" | sed -n 's/\.c$/.o/p' | { grep -E '^(mm|block|fs)/' || true; } | while read -r file; do
+		[ -e "$BUILD/series-test/um/$file" ] || echo "$file"
+	done
+}
+
+# after PATCH [TARGET...]: applies it, and builds, on x86 those too.
 after() {
-	(cd "$tree" && GIT_CEILING_DIRECTORIES="$BUILD" git apply "$series/$1") &&
-		built um um linux && built x86_64 x86 prepare && built x86_64 x86 "${dirs[@]}"
+	local patch=$1 found objects=()
+	shift
+
+	(cd "$tree" && GIT_CEILING_DIRECTORIES="$BUILD" git apply "$series/$patch") || return
+	built um um linux || return
+	found=$(only_x86 "$patch") || return
+	[ -z "$found" ] || mapfile -t objects <<< "$found"
+	objects+=("$@")
+	[ ${#objects[@]} = 0 ] || { built x86_64 x86 prepare && built x86_64 x86 "${objects[@]}"; }
 }
 
 find_toolchain
@@ -39,13 +58,16 @@ need_space "$BUILD" 6
 need_tools rsync=rsync git=git make=make
 src=$("$ROOT/setup/kernel-source.sh")
 "$ROOT/setup/make-series.sh" "$series"
-rm -rf "$tree"
+# Objects of another series are newer than what they would be made of.
+rm -rf "$BUILD/series-test"/{linux,um,x86_64}
 STEP_NAME="copying the kernel source" step 30 "$BUILD/log/copy-tree.log" copy_source "$src" "$tree"
 mapfile -t patches < "$series/series"
 start=$(date +%s)
 for nr in "${!patches[@]}"; do
 	patch=${patches[$nr]}
-	watched 240 "$log" after "$patch"
+	targets=()
+	[ $((nr + 1)) -lt ${#patches[@]} ] || targets=("${dirs[@]}")
+	watched 240 "$log" after "$patch" "${targets[@]}"
 	if [ "$watched_rc" = 0 ]; then
 		result "ok $patch"
 	else
@@ -55,10 +77,14 @@ for nr in "${!patches[@]}"; do
 	say "  $((nr + 1)) of ${#patches[@]}, about $((($(date +%s) - start) * (${#patches[@]} - nr - 1) / (nr + 1))) s left"
 done
 # What is built last is all of it.
-if grep -qx CONFIG_DONTCACHE_PACED=y "$BUILD/series-test/um/.config"; then
-	result "ok all of it was enabled"
-else
-	result "not ok all of it was enabled"
-fi
+for arch in um x86_64; do
+	absent=$(grep -E '^CONFIG_(RUST|DONTCACHE|BIO|NFS|MEMORY_HOT|EXT4_FS)[A-Z0-9_]*=y' "$BUILD/series-test/$arch/wanted.config" |
+		grep -vxFf "$BUILD/series-test/$arch/.config" | paste -sd ' ') || true
+	if [ -z "$absent" ]; then
+		result "ok all of it was enabled: $arch"
+	else
+		result "not ok all of it was enabled: $arch has no $absent"
+	fi
+done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
