@@ -23,7 +23,7 @@ help: ## list the targets
 	@echo "  modes: demo has buffered dontcache direct lazy; bench c kick flush lazy paced lazyflag buffered direct ..."
 	@echo "  demo: POLICY=flush|lazy|kick|paced MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
 	@echo "  test: TESTS='check front install host um lab objects x86 guest hotunplug off', by name also"
-	@echo "        docs page smp kunitconfig kasan rt hz100 upstream deb series reproducible mutations; TEST_MINUTES=n (what comes later is skipped)"
+	@echo "        docs page smp kunitconfig ci kasan rt hz100 upstream deb series reproducible mutations; TEST_MINUTES=n (what comes later is skipped)"
 	@echo "  fresh: FRESH_DIR=DIR keeps the machine there, or takes it from there"
 	@echo "  torture: MINUTES=n ENGINES='rust-torture rust-kcsan' SEED=n"
 	@echo "  mechanisms: SEEDS=n (boots of each kernel) VARIANTS='paced thread' OUT=DIR"

@@ -13,6 +13,7 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
+. "$ROOT/setup/root.sh"
 
 what=${1:-all}
 case $what in
@@ -22,59 +23,17 @@ esac
 root=${FRESH_DIR:-$BUILD/fresh}
 clone=/root/dontcache-rust
 tests=${FRESH_TESTS:-check front install host um}
-# Of the machine, not of the user: how packages are reached from here.
-network='^([a-z]+_proxy|[A-Z]+_PROXY|SSL_CERT_(FILE|DIR)|PIP_(CERT|INDEX_URL|DEFAULT_TIMEOUT)|CARGO_HTTP_[A-Z_]+)='
 
-# The mirror of this machine's own release, as apt has it.
-mirror() {
-	# shellcheck disable=SC2016 # the dollars are for apt
-	apt-get indextargets --format '$(SITE) $(CODENAME)' |
-		awk -v release="$1" '$2 == release && !found { print $1; found = 1 }'
-}
-
-# bring FILE...: gives the root what the machine has there, links followed.
-bring() {
-	local file
-
-	for file; do
-		[ -e "$file" ] || continue
-		mkdir -p "$root$(dirname "$file")"
-		cp -rL --remove-destination "$file" "$root$(dirname "$file")/"
-	done
-}
-
-make_root() {
-	local release site
+# With the mirrors of this machine, as apt has them.
+make_machine() {
+	local release
 
 	# shellcheck source=/dev/null
 	release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-	site=$(mirror "$release")
-	[ -n "$site" ] || die "apt knows no mirror of the release '$release'" "run apt-get update as root, then try again"
-	debootstrap --variant=minbase --include=make,git "$release" "$root" "$site"
+	make_root "$release" make,git
 	rm -rf "$root/etc/apt/sources.list" "$root/etc/apt/sources.list.d"
-	bring /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/trusted.gpg.d /etc/apt/keyrings /usr/share/keyrings \
-		/etc/hosts /etc/resolv.conf /etc/pip.conf /usr/local/share/ca-certificates
-	# Not the files: others of them run programs that are not there.
-	apt-config dump | grep -E '^Acquire::(http|https|Retries|Check-|Force)' > "$root/etc/apt/apt.conf.d/90machine" || true
+	bring /etc/apt/sources.list /etc/apt/sources.list.d
 	touch "$root/.fresh"
-}
-
-# inside COMMAND...: runs it in the root. Mounts and processes are of a namespace
-# that ends with it, so that neither outlives a failure.
-inside() {
-	local settings
-
-	mapfile -t settings < <(env | grep -E "$network" || true)
-	# shellcheck disable=SC2016 # for the inner shell
-	unshare --mount --pid --fork --kill-child bash -euc '
-		root=$1
-		shift
-		mount --rbind /dev "$root/dev"
-		mount --rbind /sys "$root/sys"
-		mount -t proc proc "$root/proc"
-		exec chroot "$root" "$@"' inside "$root" \
-		env -i HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-		"${settings[@]}" "$@" < /dev/null
 }
 
 # timed NAME COMMAND...: adds how long it took to $said, and to $bad if it failed.
@@ -93,10 +52,8 @@ timed() {
 }
 
 [ -e "$ROOT/.git" ] || die "this is no clone" "make fresh tests what is committed: use git clone"
-[ "$(id -u)" = 0 ] || die "only root can change its root directory" "run make fresh as root"
-unshare --mount --pid --fork true 2> /dev/null ||
-	die "no namespaces here" "run make fresh on a machine, or in a container with CAP_SYS_ADMIN"
-need_tools debootstrap=debootstrap git=git unshare=util-linux
+need_root "make fresh"
+need_tools git=git
 need_space "$(dirname "$root")" 15
 mkdir -p "$BUILD/log"
 
@@ -104,13 +61,9 @@ if [ "$what" != run ]; then
 	if [ -e "${FRESH_DIR:-/nowhere}/.fresh" ]; then
 		say "using $root as it is: what was installed in it is not tested"
 	else
-		if [ -n "${FRESH_DIR:-}" ]; then
-			[ ! -e "$root" ] || rmdir "$root" 2> /dev/null ||
-				die "FRESH_DIR=$root has something else in it" "name a directory that is not there"
-		else
-			rm -rf --one-file-system "$root"
-		fi
-		STEP_NAME="making an empty machine" step 120 "$BUILD/log/fresh-root.log" make_root
+		[ -z "${FRESH_DIR:-}" ] || [ ! -e "$root" ] || rmdir "$root" 2> /dev/null ||
+			die "FRESH_DIR=$root has something else in it" "name a directory that is not there"
+		STEP_NAME="making an empty machine" step 120 "$BUILD/log/fresh-root.log" make_machine
 	fi
 	[ "$what" != root ] || exit 0
 fi

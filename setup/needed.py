@@ -32,6 +32,7 @@ LIBRARIES = (
     "setup/series.sh",
     "setup/patchset.sh",
     "setup/installed.sh",
+    "setup/root.sh",
     "guest/guest.sh",
     "guest/lib.sh",
     *(

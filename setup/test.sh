@@ -6,7 +6,8 @@
 # usage: test.sh [PART...], of: check front install host um lab objects x86 guest hotunplug off
 # (these by default; the last is the option off, on x86), docs (what sphinx, rustdoc and man say of
 # ours), page (make demo, and its page in a browser), smp (UML with several CPUs), kunitconfig
-# (kunit.py run in a tree of its users), kasan (x86 with lockdep and KASAN, an hour), rt and hz100
+# (kunit.py run in a tree of its users), ci (the CI files of Documentation/mm/dontcache-ci), kasan (x86
+# with lockdep and KASAN, an hour), rt and hz100
 # (x86 with PREEMPT_RT, and with HZ=100 and no buffer heads, half an hour each), upstream (each patch
 # of patches/upstream/ alone, an hour), deb (the packages of make deb in a machine of Debian, an hour),
 # series (a build after each patch of make series, an hour), reproducible (the same image twice) and
@@ -25,8 +26,8 @@ parts=("$@")
 [ $# -gt 0 ] || parts=(check front install host um lab objects x86 guest hotunplug off)
 for part in "${parts[@]}"; do
 	case $part in
-	check | front | docs | page | install | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kunitconfig | kasan | rt | hz100 | upstream | deb | series | reproducible | mutations) ;;
-	*) die "no part $part of the tests" "use check, front, docs, page, install, host, um, lab, objects, x86, guest, hotunplug, off, smp, kunitconfig, kasan, rt, hz100, upstream, deb, series, reproducible or mutations" ;;
+	check | front | docs | page | install | host | um | lab | objects | x86 | guest | hotunplug | off | smp | kunitconfig | ci | kasan | rt | hz100 | upstream | deb | series | reproducible | mutations) ;;
+	*) die "no part $part of the tests" "use check, front, docs, page, install, host, um, lab, objects, x86, guest, hotunplug, off, smp, kunitconfig, ci, kasan, rt, hz100, upstream, deb, series, reproducible or mutations" ;;
 	esac
 done
 limit=${TEST_MINUTES:-9999}
@@ -159,6 +160,7 @@ for part in "${parts[@]}"; do
 		fi
 		;;
 	kunitconfig) run "kunit.py run, in an installed tree" "$ROOT/setup/kunitconfig-test.sh" ;;
+	ci) run "CI files" "$ROOT/setup/ci-test.sh" ;;
 	lab)
 		if build virtual rust-kunit; then
 			run "the lab on itself" "$ROOT/setup/lab-test.sh"
