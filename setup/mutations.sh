@@ -31,7 +31,7 @@ mutation() {
 	mutation no-time-limit completion/worker.rs 'bio_task*' 's/^const JIFFIES: usize = 2;/const JIFFIES: usize = usize::MAX;/'
 	mutation bi-next-stale completion/backlog.rs 'bio_task*' 's/^ *queue\.set_next(oldest, None);$//'
 	mutation refused-taken-for-gone dropping/batch.rs 'dontcache_folios*' 's/if gone & 1 == 0 {/if gone == 0 {/'
-	mutation reference-not-put dropping/batch.rs 'dontcache_folios*' 's/(nr as c_uint)\.saturating_add(1)/nr as c_uint/'
+	mutation reference-not-put dropping/batch.rs 'dontcache_folios*' 's/(nr as c_uint)\.wrapping_add(1)/nr as c_uint/'
 	mutation lock-not-dropped dropping/folio.rs 'dontcache_folios*' '/^impl Drop for Locked/,/^}/s/^ *unsafe { bindings::folio_unlock.*//'
 	mutation lock-not-taken dropping/folio.rs 'dontcache_folios*' 's/if unsafe { bindings::folio_trylock(self\.as_ptr()) } {/if true {/'
 	mutation refused-not-retried dropping/batch.rs 'dontcache_folios*' '/^unsafe fn drop_group/,/^}/s/^ *retry::later(folio);$//'

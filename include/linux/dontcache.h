@@ -159,7 +159,7 @@ static inline void dontcache_start_batch(struct dontcache_batch *batch)
 static inline void dontcache_finish_batch(struct dontcache_batch *batch)
 {
 #ifdef CONFIG_DONTCACHE_RUST
-	if (!in_task() || current->dontcache_batch != batch)
+	if (current->dontcache_batch != batch)
 		return;
 	current->dontcache_batch = NULL;
 	if (folio_batch_count(&batch->folios))

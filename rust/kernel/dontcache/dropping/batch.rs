@@ -24,7 +24,15 @@ use crate::{
     page::PAGE_SIZE,
     prelude::*, //
 };
-use core::ptr::NonNull;
+use core::{
+    mem::MaybeUninit,
+    ops::Range,
+    ptr::{
+        self,
+        NonNull, //
+    },
+    slice, //
+};
 
 /// How many folios are dropped together; as many as can be freed together.
 const FOLIOS: usize = bindings::FOLIO_BATCH_SIZE as usize;
@@ -84,8 +92,8 @@ unsafe fn add(batch: &mut bindings::dontcache_batch, folio: Folio<'_>) {
     }
     if let Some(at) = batch.folios.folios.get_mut(usize::from(batch.folios.nr)) {
         *at = folio.as_ptr();
-        batch.folios.nr = batch.folios.nr.saturating_add(1);
-        batch.pages = batch.pages.saturating_add(folio.pages());
+        batch.folios.nr = batch.folios.nr.wrapping_add(1);
+        batch.pages = batch.pages.wrapping_add(folio.pages());
         // SAFETY: The folio is valid.
         unsafe { bindings::folio_get(folio.as_ptr()) };
     }
@@ -127,50 +135,47 @@ pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
 ///
 /// They are valid, and there is a reference to each, which goes over.
 unsafe fn drop_folios(batch: &mut bindings::folio_batch, nr: usize) {
-    let mut folios = batch.folios;
-    let mut rest = folios.get_mut(..nr).unwrap_or_default();
+    let mut start = 0usize;
 
-    while !rest.is_empty() {
-        // SAFETY: The batch owned a reference to each, which `drop_group()` gets.
+    while let Some(rest @ [_, ..]) = batch.folios.get_mut(start..nr) {
+        // SAFETY: There is a reference to each of these, which `drop_group()` gets.
         let same = group_first(rest, |folio| unsafe {
             Folio::from_raw(NonNull::new_unchecked(*folio)).mapping_key()
         });
-        let (group, others) = rest.split_at_mut(same);
+        let group = start..start.wrapping_add(same);
 
+        start = group.end;
         // SAFETY: As above.
-        unsafe { drop_group(group, batch) };
-        rest = others;
+        unsafe { drop_group(batch, group) };
     }
 }
 
 /// Drops folios of one mapping, as far as they still are: truncation may have them meanwhile.
 ///
 /// Only theirs are the locks that are held: who waits for one of them waits for no other inode's.
-/// They are freed by way of `freed`, which is empty.
+/// They are freed by way of the batch, from its first place on: those of the next group come after
+/// this one.
 ///
 /// # Safety
 ///
-/// They are valid, and there is a reference to each, which goes over.
-unsafe fn drop_group(group: &[*mut bindings::folio], freed: &mut bindings::folio_batch) {
-    let mut locks = [const { None }; FOLIOS];
+/// They are valid, and there is a reference to each, which goes over. There is none to those before.
+unsafe fn drop_group(batch: &mut bindings::folio_batch, group: Range<usize>) {
+    let mut locks = [const { MaybeUninit::uninit() }; FOLIOS];
     let mut mapping = None;
-    let mut nr = 0;
+    let mut nr = 0usize;
 
-    for &folio in group {
+    for &folio in batch.folios.get(group).unwrap_or_default() {
         // SAFETY: There is a reference, which is put here or below.
         let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
-        let fails = match to_drop(folio) {
-            Ok(lock) if mapping.is_none() || mapping == lock.mapping() => {
+        let fails = match (to_drop(folio), locks.get_mut(nr)) {
+            (Ok(lock), Some(room)) if mapping.is_none() || mapping == lock.mapping() => {
                 mapping = lock.mapping();
-                if let Some(room) = locks.get_mut(nr) {
-                    // There is none.
-                    core::mem::forget(room.replace(lock));
-                    nr = nr.saturating_add(1);
-                }
+                room.write(lock);
+                nr = nr.wrapping_add(1);
                 continue;
             }
-            Ok(_) => true,
-            Err(fails) => fails,
+            (Ok(_), _) => true,
+            (Err(fails), _) => fails,
         };
 
         if fails {
@@ -180,41 +185,40 @@ unsafe fn drop_group(group: &[*mut bindings::folio], freed: &mut bindings::folio
         unsafe { bindings::folio_put(folio.as_ptr()) };
     }
 
-    let locked = locks.get_mut(..nr).unwrap_or_default();
-    // Bit by bit, since none of these is `None`.
+    // SAFETY: These were written above.
+    let locked: &[Locked<'_>] = unsafe { slice::from_raw_parts(locks.as_ptr().cast(), nr) };
     let mut gone = remove_written(locked);
     let mut refs = [0; FOLIOS];
-    let mut room = freed.folios.iter_mut().zip(&mut refs);
+    let mut freed = 0usize;
     let mut pages = 0usize;
 
-    for folio in locked.iter_mut().filter_map(unlock) {
+    for lock in locked {
+        let folio = lock.folio();
+
+        // Unlocked before somebody else can get hold of the last reference.
+        //
+        // SAFETY: It is not used any more, and nothing drops it where it was written to.
+        core::mem::drop(unsafe { ptr::read(lock) });
         if gone & 1 == 0 {
             retry::later(folio);
             // SAFETY: The reference is ours.
             unsafe { bindings::folio_put(folio.as_ptr()) };
-        } else if let Some((to, refs)) = room.next() {
+        } else if let (Some(to), Some(refs)) = (batch.folios.get_mut(freed), refs.get_mut(freed)) {
             let nr = folio.pages();
 
             *to = folio.as_ptr();
-            *refs = (nr as c_uint).saturating_add(1);
-            pages = pages.saturating_add(nr);
-            freed.nr = freed.nr.saturating_add(1);
+            *refs = (nr as c_uint).wrapping_add(1);
+            pages = pages.wrapping_add(nr);
+            freed = freed.wrapping_add(1);
         }
         gone >>= 1;
     }
-    if pages > 0 {
+    if freed > 0 {
         count(bindings::vm_event_item_DONTCACHE_DROP, pages);
+        batch.nr = freed as u8;
         // SAFETY: These references were the page cache's, and our own.
-        unsafe { bindings::folios_put_refs(freed, refs.as_mut_ptr()) };
+        unsafe { bindings::folios_put_refs(batch, refs.as_mut_ptr()) };
     }
-    // All were taken. To look whether each was costs as much as to take it.
-    core::mem::forget(locks);
-}
-
-/// Gives up a lock, before somebody else can get hold of the last reference.
-#[inline]
-fn unlock<'a>(locked: &mut Option<Locked<'a>>) -> Option<Folio<'a>> {
-    locked.take().map(|locked| locked.folio())
 }
 
 /// Tries to drop a folio; returns whether it is to be tried again.
@@ -238,18 +242,16 @@ pub(super) fn fails_finally(folio: Folio<'_>, refused: impl FnOnce(&Locked<'_>))
 #[inline]
 fn fails_then(
     folio: Folio<'_>,
-    remove: impl FnOnce(&mut [Option<Locked<'_>>]) -> usize,
+    remove: impl FnOnce(&[Locked<'_>]) -> usize,
     refused: impl FnOnce(&Locked<'_>),
 ) -> bool {
-    let mut group = match to_drop(folio) {
-        Ok(locked) => [Some(locked)],
+    let locked = match to_drop(folio) {
+        Ok(locked) => locked,
         Err(fails) => return fails,
     };
 
-    if remove(&mut group) == 0 {
-        if let [Some(locked)] = &group {
-            refused(locked);
-        }
+    if remove(slice::from_ref(&locked)) == 0 {
+        refused(&locked);
         return true;
     }
     count(bindings::vm_event_item_DONTCACHE_DROP, folio.pages());
@@ -288,12 +290,11 @@ fn stays(verdict: Verdict, locked: Option<Locked<'_>>) -> bool {
 /// pages went.
 #[cfg(CONFIG_DONTCACHE_PACED)]
 #[inline]
-fn remove_written(group: &mut [Option<Locked<'_>>]) -> usize {
+fn remove_written(group: &[Locked<'_>]) -> usize {
     use crate::dontcache::writeback::wb;
 
     let to_be_told = group
         .first()
-        .and_then(Option::as_ref)
         .and_then(Locked::mapping)
         // SAFETY: The mapping lives as long as its folios are locked and in the page cache.
         .and_then(|folios| unsafe { wb::to_be_told(folios.as_ptr()) });
@@ -304,8 +305,7 @@ fn remove_written(group: &mut [Option<Locked<'_>>]) -> usize {
             .iter()
             .enumerate()
             .filter(|(at, _)| gone & (1 << at) != 0)
-            .filter_map(|(_, locked)| locked.as_ref())
-            .map(|locked| locked.folio().pages())
+            .map(|(_, locked)| locked.folio().pages())
             .sum();
 
         to_be_told.tell(pages);
@@ -321,23 +321,18 @@ use remove as remove_written;
 /// The references of the page cache to those that went go over to the caller. The others were
 /// dirtied, or are still of use to their filesystem. The mapping may be gone when this returns.
 #[inline]
-fn remove(group: &mut [Option<Locked<'_>>]) -> usize {
-    let Some(mapping) = group
-        .first()
-        .and_then(Option::as_ref)
-        .and_then(Locked::mapping)
-    else {
+fn remove(group: &[Locked<'_>]) -> usize {
+    let Some(mapping) = group.first().and_then(Locked::mapping) else {
         return 0;
     };
 
-    // SAFETY: The mapping lives as long as its folios are locked and in the page cache. `Option` of
-    // a transparent type over `NonNull` is a pointer, and none of these is null: their key is that
-    // of the first. They are locked, clean and not mapped.
+    // SAFETY: The mapping lives as long as its folios are locked and in the page cache. A transparent
+    // type over `NonNull` is a pointer. They are locked, clean, not mapped, and only read.
     unsafe {
         trace::dontcache_drop(mapping.as_ptr(), group.len() as c_uint);
         bindings::folios_remove_clean(
             mapping.as_ptr(),
-            group.as_mut_ptr().cast(),
+            group.as_ptr().cast_mut().cast(),
             group.len() as c_uint,
             0,
         )

@@ -82,8 +82,14 @@ pub fn group_first<T>(items: &mut [T], key: impl Fn(&T) -> usize) -> usize {
         .map_or(items.len(), |at| at.saturating_add(1));
 
     for at in same.saturating_add(1)..items.len() {
-        if items.get(at).is_some_and(|item| key(item) == of) {
-            items.swap(same, at);
+        let Some((before, [item, ..])) = items.split_at_mut_checked(at) else {
+            break;
+        };
+
+        if key(item) == of {
+            if let Some(other) = before.get_mut(same) {
+                core::mem::swap(other, item);
+            }
             same = same.saturating_add(1);
         }
     }
