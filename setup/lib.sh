@@ -74,6 +74,8 @@ debian_site() {
 
 	# shellcheck disable=SC2016 # the dollar is for apt
 	site=$(apt-get indextargets --format '$(SITE)' 'Origin: Debian' 2> /dev/null | grep -v security | head -n 1) || true
+	# As in images for clouds: a list of mirrors, which only apt understands.
+	[[ $site != mirror+file:* ]] || site=$(grep -m 1 -o '^http[^[:space:]]*' "${site#mirror+file:}" 2> /dev/null) || true
 	[ -n "$site" ] || die "apt knows no Debian mirror" \
 		"run apt-get update as root and try again; elsewhere than on Debian, pass KERNEL_SRC=DIR"
 	echo "$site"
@@ -122,7 +124,8 @@ ours() (
 		export GIT_DIR=$BUILD/no-git GIT_WORK_TREE=$ROOT
 		[ -d "$GIT_DIR" ] || git init -q
 	fi
-	git ls-files --cached --others --exclude-standard "$@"
+	# Whoever it belongs to: only names are read.
+	git -c safe.directory='*' ls-files --cached --others --exclude-standard "$@"
 )
 
 # memo NAME: the file that has how many seconds that took here the last time.

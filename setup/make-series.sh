@@ -31,7 +31,7 @@ commit_series "$tmp/tree" "$src"
 rm -f "$out"/*.patch
 own_git -C "$tmp/tree" format-patch -q -N --no-signature --zero-commit -o "$out" "$base"
 mkdir -p "$out/combined"
-own_git -C "$tmp/tree" diff "$base" HEAD > "$out/combined/dontcache-rust.patch"
+own_git -C "$tmp/tree" diff --binary "$base" HEAD > "$out/combined/dontcache-rust.patch"
 (cd "$out" && printf '%s\n' *.patch) > "$out/series"
 say "$(wc -l < "$out/series") patches for Linux 7.3 in $out, and one of all in combined/"
 say "  next: cd ~/linux && git am $out/*.patch, or make install KDIR=~/linux"

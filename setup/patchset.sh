@@ -10,9 +10,11 @@ own_file() {
 	esac
 }
 
-# own_files: what this repository adds to a kernel tree, by its names there.
+# own_files: what this repository adds to a kernel tree, by its names there. Not what was built beside it.
 own_files() {
-	(cd "$ROOT" && find block include mm rust samples Documentation tools -type f)
+	ours -- block include mm rust samples Documentation tools | while read -r file; do
+		[ ! -f "$ROOT/$file" ] || echo "$file"
+	done
 	echo mm/Kconfig.dontcache
 }
 
