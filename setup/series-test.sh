@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Whether a kernel can be built after each patch of make series, so that git bisect can stop there:
 # UML, and on x86 the objects of files that UML has not; after the last the directories that all of
-# them change. What they add is enabled where it is there.
+# them change, and the tool. What they add is enabled where it is there, but for KCSAN, which is a
+# kernel of its own (make torture).
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -12,9 +13,10 @@
 tree=$BUILD/series-test/linux
 series=$BUILD/series-test/patches
 log=$BUILD/log/series-test.log
-# Of x86 what UML has not: migration, memory that goes offline, NFS.
-x86=(MEMORY_HOTPLUG MEMORY_HOTREMOVE NETWORK_FILESYSTEMS INET NFS_FS NFS_V3 NFS_V4 NFSD NFSD_V4)
-dirs=(mm/ block/ fs/ rust/)
+# Of x86 what UML has not: migration, memory that goes offline, NFS, CPUs that go offline.
+x86=(MEMORY_HOTPLUG MEMORY_HOTREMOVE NETWORK_FILESYSTEMS INET NFS_FS NFS_V3 NFS_V4 NFSD NFSD_V4
+	SAMPLES SAMPLES_RUST SAMPLE_RUST_BIO_TORTURE)
+dirs=(mm/ block/ fs/ rust/ samples/rust/)
 
 # built ARCH CONFIG TARGET...: with that configuration and what there is of ours.
 built() {
@@ -23,7 +25,7 @@ built() {
 
 	mkdir -p "$out"
 	# XFS is large, and no patch is of it.
-	cat "$ROOT"/guest/config/{base,"$config",rust-kunit}.config | grep -v '^CONFIG_XFS_FS=' > "$out/wanted.config"
+	cat "$ROOT"/guest/config/{base,"$config",smp,rust-kunit}.config | grep -v '^CONFIG_XFS_FS=' > "$out/wanted.config"
 	[ "$arch" = um ] || printf 'CONFIG_%s=y\n' "${x86[@]}" >> "$out/wanted.config"
 	make -s -C "$tree" O="$out" ARCH="$arch" "${KMAKE[@]}" KCONFIG_ALLCONFIG="$out/wanted.config" allnoconfig &&
 		make -s -C "$tree" O="$out" ARCH="$arch" "${KMAKE[@]}" -j"$JOBS" "$@"
@@ -50,7 +52,8 @@ after() {
 	found=$(only_x86 "$patch") || return
 	[ -z "$found" ] || mapfile -t objects <<< "$found"
 	objects+=("$@")
-	[ ${#objects[@]} = 0 ] || { built x86_64 x86 prepare && built x86_64 x86 "${objects[@]}"; }
+	[ ${#objects[@]} = 0 ] || { built x86_64 x86 prepare && built x86_64 x86 "${objects[@]}"; } || return
+	[ $# = 0 ] || make -s -C "$tree/tools" "${KMAKE[@]}" dontcache
 }
 
 find_toolchain
@@ -78,7 +81,7 @@ for nr in "${!patches[@]}"; do
 done
 # What is built last is all of it.
 for arch in um x86_64; do
-	absent=$(grep -E '^CONFIG_(RUST|DONTCACHE|BIO|NFS|MEMORY_HOT|EXT4_FS)[A-Z0-9_]*=y' "$BUILD/series-test/$arch/wanted.config" |
+	absent=$(grep -E '^CONFIG_[A-Z0-9_]*=y' "$BUILD/series-test/$arch/wanted.config" |
 		grep -vxFf "$BUILD/series-test/$arch/.config" | paste -sd ' ') || true
 	if [ -z "$absent" ]; then
 		result "ok all of it was enabled: $arch"
