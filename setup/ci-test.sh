@@ -25,7 +25,7 @@ src=$("$ROOT/setup/kernel-source.sh")
 venv=$("$ROOT/setup/venv.sh" requirements-docs.txt)
 made=
 # The shells of their runners, and of the matrix what has nothing to quote and what has.
-for job in "github:sh -e:dir=block arch=um" "gitlab:bash -eo pipefail:dir=mm arch=x86_64"; do
+for job in "github:sh -e:dir=block arch=x86_64" "gitlab:bash -eo pipefail:dir=mm arch=um"; do
 	IFS=: read -r name shell values <<< "$job"
 	script=$BUILD/run/ci-$name.sh
 	mkdir -p "$BUILD/run"
@@ -33,13 +33,14 @@ for job in "github:sh -e:dir=block arch=um" "gitlab:bash -eo pipefail:dir=mm arc
 	"$venv/bin/python" "$ROOT/setup/ci_commands.py" "$ROOT/Documentation/mm/dontcache-ci/$name.yml" $values > "$script"
 	image=$(sed -n 's/^# image debian://p' "$script")
 	if [ "$made" != "$image" ]; then
-		STEP_NAME="making a machine of Debian $image" step 60 "$log/ci-root.log" make_root "$image" apt
+		STEP_NAME="making a machine of Debian $image" step 60 "$log/ci-root.log" make_root "$image" apt,ca-certificates
 		echo "deb $(debian_site) $image main" > "$root/etc/apt/sources.list"
 		made=$image
 	fi
 	STEP_NAME="installing into a kernel tree" step 40 "$log/ci-copy.log" copy
-	# As in a container of Docker's.
+	# As in a container of Docker's: nothing of /dev/shm runs, and there is no KVM.
 	sed -i '1a mount -t tmpfs -o nosuid,nodev,noexec,size=64m shm /dev/shm' "$script"
+	sed -i '2a [ ! -e /dev/kvm ] || mount --bind /dev/null /dev/kvm' "$script"
 	sed -i 's,^# checkout$,cd /tree,' "$script"
 	say "what $name.yml says with $values (about 10 min)"
 	# shellcheck disable=SC2086 # words
@@ -50,6 +51,8 @@ for job in "github:sh -e:dir=block arch=um" "gitlab:bash -eo pipefail:dir=mm arc
 		result "not ok $name"
 		# Not to be counted as tests of ours.
 		tail -n 12 "$log/ci-$name.log" | sed 's/Testing complete/kunit.py/'
+		cp "$root/tree/.kunit/test.log" "$log/ci-$name-console.log" 2> /dev/null || true
+		echo "# next: read $log/ci-$name.log, and what that kernel said in ci-$name-console.log"
 	fi
 done
 rm -rf --one-file-system "$root"
