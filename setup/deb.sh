@@ -95,5 +95,6 @@ mkdir -p "$place"
 # Of another version, or another configuration.
 rm -f "$place"/linux-*.deb
 cp "$BUILD"/deb/*.deb "$place/"
-say "  next: apt install $place/linux-image-*.deb, as root there, and boot it; others are for who builds modules"
+image=$(find "$place" -name 'linux-image-*.deb' ! -name '*-dbg_*')
+say "  next: apt install $image, as root there, and boot it; others are for who builds modules or debugs"
 ls "$place"/*.deb

@@ -484,7 +484,8 @@ static int trace(int argc, char **argv)
 		return usage();
 	errno = 0;
 	if (access(TRACING "/events", F_OK))
-		return fail("as root: mount -t tracefs none " TRACING, TRACING "/events");
+		return fail(errno == EACCES ? "run it as root" :
+			    "as root: mount -t tracefs none " TRACING, TRACING "/events");
 	if (access(TRACING "/events/dontcache", F_OK))
 		return fail("boot a kernel with CONFIG_DONTCACHE_RUST and tracepoints",
 			    TRACING "/events/dontcache");
