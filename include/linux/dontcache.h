@@ -137,9 +137,9 @@ static inline bool folio_is_dontcache(const struct folio *folio)
  * dontcache_start_batch - drop folios together whose writeback this task ends
  * @batch: on the stack, until dontcache_finish_batch()
  *
- * As blk_start_plug(): the outermost counts. For what ends the writeback of
- * several folios in a task, ->bi_end_io in a worker too, and does not sleep for
- * long: up to 31 cannot be freed meanwhile. In interrupts it does nothing.
+ * As blk_start_plug(): the outermost counts. For tasks that end the writeback
+ * of several folios and do not sleep for long: 31 cannot be freed meanwhile.
+ * Does nothing in interrupts, whose batches are never the task's.
  */
 static inline void dontcache_start_batch(struct dontcache_batch *batch)
 {
@@ -148,7 +148,7 @@ static inline void dontcache_start_batch(struct dontcache_batch *batch)
 		return;
 	folio_batch_init(&batch->folios);
 	batch->pages = 0;
-	current->dontcache_batch = batch;
+	WRITE_ONCE(current->dontcache_batch, batch);
 #endif
 }
 
@@ -159,9 +159,9 @@ static inline void dontcache_start_batch(struct dontcache_batch *batch)
 static inline void dontcache_finish_batch(struct dontcache_batch *batch)
 {
 #ifdef CONFIG_DONTCACHE_RUST
-	if (current->dontcache_batch != batch)
+	if (READ_ONCE(current->dontcache_batch) != batch)
 		return;
-	current->dontcache_batch = NULL;
+	WRITE_ONCE(current->dontcache_batch, NULL);
 	if (folio_batch_count(&batch->folios))
 		dontcache_drop_batch(batch);
 #endif

@@ -27,10 +27,7 @@ use crate::{
 use core::{
     mem::MaybeUninit,
     ops::Range,
-    ptr::{
-        self,
-        NonNull, //
-    },
+    ptr::NonNull,
     slice, //
 };
 
@@ -72,7 +69,9 @@ pub unsafe fn end_writeback(folio: NonNull<bindings::folio>, again: bool) {
 
     // SAFETY: The current task is valid, and the field its own.
     match NonNull::new(unsafe { (*bindings::get_current()).dontcache_batch }) {
-        // SAFETY: It points to a batch until the task takes it back, and is used by nobody else.
+        // SAFETY: It points to a batch until the task takes it back, and is used by nobody else:
+        // what drops its folios ends no writeback in this task, since it neither sleeps nor
+        // submits.
         Some(mut batch) => unsafe { add(batch.as_mut(), folio) },
         None if written_fails(folio) => retry::later(folio),
         None => (),
@@ -158,7 +157,8 @@ unsafe fn drop_folios(batch: &mut bindings::folio_batch, nr: usize) {
 ///
 /// # Safety
 ///
-/// They are valid, and there is a reference to each, which goes over. There is none to those before.
+/// They are in the batch and valid, and there is a reference to each, which goes over. There is
+/// none to those before them, and nobody adds to the batch meanwhile.
 unsafe fn drop_group(batch: &mut bindings::folio_batch, group: Range<usize>) {
     let mut locks = [const { MaybeUninit::uninit() }; FOLIOS];
     let mut mapping = None;
@@ -185,20 +185,20 @@ unsafe fn drop_group(batch: &mut bindings::folio_batch, group: Range<usize>) {
         unsafe { bindings::folio_put(folio.as_ptr()) };
     }
 
-    // SAFETY: These were written above.
-    let locked: &[Locked<'_>] = unsafe { slice::from_raw_parts(locks.as_ptr().cast(), nr) };
-    let mut gone = remove_written(locked);
+    // CAST: `MaybeUninit` has the layout of what is in it.
+    // SAFETY: The first `nr` were written above, and none is while there is this slice.
+    let mut gone = remove_written(unsafe { slice::from_raw_parts(locks.as_ptr().cast(), nr) });
     let mut refs = [0; FOLIOS];
     let mut freed = 0usize;
     let mut pages = 0usize;
 
-    for lock in locked {
+    for lock in locks.iter().take(nr) {
+        // SAFETY: As above, and each is read once.
+        let lock = unsafe { lock.assume_init_read() };
         let folio = lock.folio();
 
         // Unlocked before somebody else can get hold of the last reference.
-        //
-        // SAFETY: It is not used any more, and nothing drops it where it was written to.
-        core::mem::drop(unsafe { ptr::read(lock) });
+        core::mem::drop(lock);
         if gone & 1 == 0 {
             retry::later(folio);
             // SAFETY: The reference is ours.
@@ -326,13 +326,14 @@ fn remove(group: &[Locked<'_>]) -> usize {
         return 0;
     };
 
-    // SAFETY: The mapping lives as long as its folios are locked and in the page cache. A transparent
-    // type over `NonNull` is a pointer. They are locked, clean, not mapped, and only read.
+    // CAST: `Locked` is a transparent type over `NonNull`.
+    // SAFETY: The mapping lives as long as its folios are locked and in the page cache. They are
+    // locked, clean and not mapped.
     unsafe {
         trace::dontcache_drop(mapping.as_ptr(), group.len() as c_uint);
         bindings::folios_remove_clean(
             mapping.as_ptr(),
-            group.as_ptr().cast_mut().cast(),
+            group.as_ptr().cast(),
             group.len() as c_uint,
             0,
         )
