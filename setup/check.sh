@@ -31,12 +31,6 @@ report() {
 	fi
 }
 
-tracked() {
-	ours -- "$@" | while read -r file; do
-		[ ! -e "$ROOT/$file" ] || echo "$file"
-	done
-}
-
 check_rustfmt() {
 	local files
 

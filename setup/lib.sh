@@ -128,6 +128,15 @@ ours() (
 	git -c safe.directory='*' ls-files --cached --others --exclude-standard "$@"
 )
 
+# tracked PATTERN...: those of them that are there.
+tracked() {
+	local file
+
+	ours -- "$@" | while read -r file; do
+		[ ! -e "$ROOT/$file" ] || echo "$file"
+	done
+}
+
 # memo NAME: the file that has how many seconds that took here the last time.
 memo() {
 	mkdir -p "$CACHE/took"

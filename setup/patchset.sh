@@ -12,9 +12,7 @@ own_file() {
 
 # own_files: what this repository adds to a kernel tree, by its names there. Not what was built beside it.
 own_files() {
-	ours -- block include mm rust samples Documentation tools | while read -r file; do
-		[ ! -f "$ROOT/$file" ] || echo "$file"
-	done
+	tracked block include mm rust samples Documentation tools
 	echo mm/Kconfig.dontcache
 }
 
