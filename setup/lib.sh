@@ -122,7 +122,10 @@ ours() (
 	cd "$ROOT"
 	if [ ! -e .git ]; then
 		export GIT_DIR=$BUILD/no-git GIT_WORK_TREE=$ROOT
-		[ -d "$GIT_DIR" ] || git init -q
+		[ -d "$GIT_DIR" ] || {
+			mkdir -p "$BUILD"
+			git init -q
+		}
 	fi
 	# Whoever it belongs to: only names are read.
 	git -c safe.directory='*' ls-files --cached --others --exclude-standard "$@"
