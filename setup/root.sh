@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # A machine to try things in that has nothing: a root made by debootstrap, in $root. Sourced, after
-# toolchain.sh and that assignment.
-
-: "${root:?}"
+# toolchain.sh; root is assigned before a function is called.
+# shellcheck disable=SC2154
 
 # Of the machine, not of the user: how packages are reached from here.
 network='^([a-z]+_proxy|[A-Z]+_PROXY|SSL_CERT_(FILE|DIR)|PIP_(CERT|INDEX_URL|DEFAULT_TIMEOUT)|CARGO_HTTP_[A-Z_]+)='
