@@ -350,9 +350,12 @@ static bool check(struct kunit *test, unsigned long timeout, const char *when)
 		looks--;
 	}
 	if (tf)
-		KUNIT_FAIL(test, "%s (%s): folio %d of %d %s, %d references", when,
-			   context_names[tst.context], (int)(tf - tst.folios),
-			   tst.nr_folios, wrong(tf), folio_ref_count(tf->folio));
+		KUNIT_FAIL(test,
+			   "%s (%s): folio %d of %d %s, %d references, %pGp, %u ms, %d looks",
+			   when, context_names[tst.context], (int)(tf - tst.folios),
+			   tst.nr_folios, wrong(tf), folio_ref_count(tf->folio),
+			   &tf->folio->flags.f, jiffies_to_msecs(jiffies - end + timeout),
+			   (int)jiffies_to_msecs(timeout) - looks);
 	return !tf;
 }
 
