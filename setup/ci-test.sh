@@ -51,8 +51,9 @@ for job in "github:sh -e:dir=block arch=x86_64" "gitlab:bash -eo pipefail:dir=mm
 		result "not ok $name"
 		# Not to be counted as tests of ours.
 		tail -n 12 "$log/ci-$name.log" | sed 's/Testing complete/kunit.py/'
-		cp "$root/tree/.kunit/test.log" "$log/ci-$name-console.log" 2> /dev/null || true
-		echo "# next: read $log/ci-$name.log, and what that kernel said in ci-$name-console.log"
+		echo "# next: read $log/ci-$name.log"
+		! cp "$root/tree/.kunit/test.log" "$log/ci-$name-console.log" 2> /dev/null ||
+			echo "# and what that kernel said, in $log/ci-$name-console.log"
 	fi
 done
 rm -rf --one-file-system "$root"

@@ -124,11 +124,11 @@ ours() (
 		export GIT_DIR=$BUILD/no-git GIT_WORK_TREE=$ROOT
 		[ -d "$GIT_DIR" ] || {
 			mkdir -p "$BUILD"
-			git init -q
+			git init -q --template=
 		}
 	fi
 	# Whoever it belongs to: only names are read.
-	git -c safe.directory='*' ls-files --cached --others --exclude-standard "$@"
+	git -c safe.directory='*' -c core.excludesFile=/dev/null ls-files --cached --others --exclude-standard "$@"
 )
 
 # tracked PATTERN...: those of them that are there.

@@ -30,14 +30,15 @@ copy_tree() {
 }
 
 stage_overlay() {
-	local file
+	local file files
 
+	files=$(own_files)
 	while read -r file; do
 		[ ! -e "$src/$file" ] ||
 			die "$file of the overlay is in $src already" "use an unmodified Linux 7.3 tree; nothing was changed"
 		mkdir -p "$stage/$(dirname "$file")"
 		cp "$(own_file "$file")" "$stage/$file"
-	done < <(own_files)
+	done <<< "$files"
 }
 
 # Puts the stage into the tree, and takes out what an earlier overlay left there.

@@ -12,8 +12,7 @@ own_file() {
 
 # own_files: what this repository adds to a kernel tree, by its names there. Not what was built beside it.
 own_files() {
-	tracked block include mm rust samples Documentation tools
-	echo mm/Kconfig.dontcache
+	tracked block include mm rust samples Documentation tools && echo mm/Kconfig.dontcache
 }
 
 # files_of NAME: those of them that patches/new/NAME lists.

@@ -83,7 +83,7 @@ done
 for arch in um x86_64; do
 	absent=$(grep -E '^CONFIG_[A-Z0-9_]*=y' "$BUILD/series-test/$arch/wanted.config" |
 		grep -vxFf "$BUILD/series-test/$arch/.config" | paste -sd ' ') || true
-	if [ -z "$absent" ] && [ -s "$BUILD/series-test/$arch/wanted.config" ]; then
+	if [ -z "$absent" ] && [ -s "$BUILD/series-test/$arch/.config" ]; then
 		result "ok all of it was enabled: $arch"
 	else
 		result "not ok all of it was enabled: $arch has no $absent"
