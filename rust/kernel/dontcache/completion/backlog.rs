@@ -104,38 +104,57 @@ impl<N: Copy + PartialEq> Backlog<N> {
         budget: usize,
         mut complete: impl FnMut(N) -> ControlFlow<()>,
     ) -> usize {
-        let mut taken = List { ends: None };
         let mut nr = 0usize;
 
-        if let Some((oldest, newest, many)) = batch::take(queue) {
-            taken.ends = Some((oldest, newest));
+        if let Some((mut node, many)) = batch::take(queue) {
             if !self.is_empty() || many > budget {
-                self.sort(queue, &mut taken);
+                self.sort(queue, node);
+            } else {
+                // Mostly. Nothing of it is in a lane.
+                loop {
+                    let next = queue.next(node);
+
+                    queue.set_next(node, None);
+                    nr = nr.wrapping_add(1);
+
+                    let over = complete(node).is_break();
+                    let Some(next) = next else {
+                        return nr;
+                    };
+
+                    if over {
+                        self.sort(queue, next);
+                        return nr;
+                    }
+                    node = next;
+                }
             }
         }
+        if self.is_empty() {
+            return 0;
+        }
 
-        let sorted = !self.is_empty();
-        let lane = if sorted { self.next_lane() } else { &mut taken };
+        let lane = self.next_lane();
 
         while let Some(node) = lane.pop(queue) {
-            nr = nr.saturating_add(1);
+            nr = nr.wrapping_add(1);
             if complete(node).is_break() || nr == budget {
                 break;
             }
         }
-        if sorted {
-            // INVARIANT: They are gone from a lane.
-            self.nr = self.nr.saturating_sub(nr);
-        } else if !taken.is_empty() {
-            self.sort(queue, &mut taken);
-        }
+        // INVARIANT: They are gone from a lane.
+        self.nr = self.nr.saturating_sub(nr);
         nr
     }
 
-    /// Puts nodes into the lanes of their devices.
+    /// Puts nodes into the lanes of their devices, from `oldest` on.
     #[cold]
-    fn sort<Q: Queue<Node = N>>(&mut self, queue: &Q, nodes: &mut List<N>) {
-        while let Some(node) = nodes.pop(queue) {
+    fn sort<Q: Queue<Node = N>>(&mut self, queue: &Q, oldest: N) {
+        let mut newer = Some(oldest);
+
+        while let Some(node) = newer {
+            newer = queue.next(node);
+            queue.set_next(node, None);
             self.lanes[lane_of(queue.device(node))].push(queue, node);
             // INVARIANT: It is in a lane now.
             self.nr = self.nr.saturating_add(1);

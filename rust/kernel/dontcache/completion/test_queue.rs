@@ -79,7 +79,7 @@ unsafe impl<const N: usize> Queue for TestQueue<N> {
     fn replace_newest(&self, old: Option<usize>, new: usize) -> Result<(), Option<usize>> {
         if self.meet.get() == Meet::Take {
             self.meet.set(Meet::Nothing);
-            self.met.set(take(self).map_or(0, |(_, _, nr)| nr));
+            self.met.set(take(self).map_or(0, |(_, nr)| nr));
         }
         if self.newest.get() != old {
             return Err(self.newest.get());
