@@ -81,6 +81,19 @@ static const struct layout layouts[] = {
 
 KUNIT_ARRAY_PARAM_DESC(layout, layouts, name);
 
+/* How many folios could not be dropped at once so far. */
+static unsigned long retries(void)
+{
+	unsigned long retries = 0;
+#if defined(CONFIG_DONTCACHE_RUST) && defined(CONFIG_VM_EVENT_COUNTERS)
+	static unsigned long events[NR_VM_EVENT_ITEMS];
+
+	all_vm_events(events);
+	retries = events[DONTCACHE_RETRY];
+#endif
+	return retries;
+}
+
 /* Folios of several inodes and sizes end together. */
 static void folios_mixed(struct kunit *test)
 {
@@ -92,6 +105,8 @@ static void folios_mixed(struct kunit *test)
 		kunit_skip(test, "needs CONFIG_TRANSPARENT_HUGEPAGE");
 	for (context = 0; context < NR_CONTEXTS; context++)
 		for (every = 0; every <= 5 && looked_at(context); every += 5) {
+			unsigned long before = retries();
+
 			add_folios(test, 70, layout->nr_inodes, layout->large);
 			for (i = 2; i < tst.nr_folios && every; i += every) {
 				tst.folios[i].refuses = true;
@@ -99,6 +114,9 @@ static void folios_mixed(struct kunit *test)
 			}
 			finish(test, context);
 			check(test, context == IRQ ? RETRIED : SOON, layout->name);
+			/* Nor does one wait for those of another inode. */
+			if (!every && context != IRQ)
+				KUNIT_EXPECT_EQ(test, retries(), before);
 			clean_up(test);
 		}
 }

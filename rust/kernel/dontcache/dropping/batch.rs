@@ -10,10 +10,7 @@ use super::{
         Locked, //
     },
     retry,
-    verdict::{
-        group_first,
-        Verdict, //
-    }, //
+    verdict::Verdict, //
 };
 use crate::{
     bindings,
@@ -26,7 +23,6 @@ use crate::{
 };
 use core::{
     mem::MaybeUninit,
-    ops::Range,
     ptr::NonNull,
     slice, //
 };
@@ -73,8 +69,15 @@ pub unsafe fn end_writeback(folio: NonNull<bindings::folio>, again: bool) {
         // what drops its folios ends no writeback in this task, since it neither sleeps nor
         // submits.
         Some(mut batch) => unsafe { add(batch.as_mut(), folio) },
-        None if written_fails(folio) => retry::later(folio),
-        None => (),
+        None => drop_alone(folio),
+    }
+}
+
+/// Drops a folio that is in no batch.
+#[inline(never)]
+fn drop_alone(folio: Folio<'_>) {
+    if written_fails(folio) {
+        retry::later(folio);
     }
 }
 
@@ -84,11 +87,32 @@ pub unsafe fn end_writeback(folio: NonNull<bindings::folio>, again: bool) {
 /// # Safety
 ///
 /// The first `nr` folios of the batch are valid, and it owns a reference to each.
+#[inline]
 unsafe fn add(batch: &mut bindings::dontcache_batch, folio: Folio<'_>) {
     if usize::from(batch.folios.nr) >= FOLIOS || batch.pages >= PAGES {
         // SAFETY: As promised by the caller.
-        unsafe { drop_batch(batch) };
+        unsafe { add_alone(batch, folio) };
+    } else {
+        push(batch, folio);
     }
+}
+
+/// As [`add`], once what the batch has is dropped.
+///
+/// # Safety
+///
+/// As for [`add`].
+#[cold]
+#[inline(never)]
+unsafe fn add_alone(batch: &mut bindings::dontcache_batch, folio: Folio<'_>) {
+    // SAFETY: As promised by the caller.
+    unsafe { drop_batch(batch) };
+    push(batch, folio);
+}
+
+/// Gives a folio to a batch with room, which gets a reference to it.
+#[inline]
+fn push(batch: &mut bindings::dontcache_batch, folio: Folio<'_>) {
     if let Some(at) = batch.folios.folios.get_mut(usize::from(batch.folios.nr)) {
         *at = folio.as_ptr();
         batch.folios.nr = batch.folios.nr.wrapping_add(1);
@@ -110,8 +134,13 @@ pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
 
     batch.pages = 0;
     if nr != 1 {
-        // SAFETY: As promised by the caller.
-        unsafe { drop_folios(&mut batch.folios, nr.into()) };
+        let mut left = usize::from(nr);
+
+        // Mostly once: they are of one mapping.
+        while let Some(folios @ [_, ..]) = batch.folios.folios.get_mut(..left) {
+            // SAFETY: As promised by the caller.
+            left = unsafe { drop_group(folios) };
+        }
         return;
     }
 
@@ -121,61 +150,57 @@ pub unsafe fn drop_batch(batch: &mut bindings::dontcache_batch) {
     // SAFETY: The batch owned a reference to it, which is put below.
     let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
 
-    if written_fails(folio) {
-        retry::later(folio);
-    }
+    drop_alone(folio);
     // SAFETY: The reference is ours.
     unsafe { bindings::folio_put(folio.as_ptr()) };
 }
 
-/// Drops the first `nr` folios of a batch, mapping by mapping.
+/// Drops those of `folios` that have the mapping of the first that can be dropped, as far as they
+/// still can: truncation may have them meanwhile. Those before it are put, and tried again if need
+/// be. Returns how many others there are, which are in front then, in their order.
+///
+/// Only of that mapping are the locks that are held: who waits for one of its folios waits for no
+/// other inode's.
 ///
 /// # Safety
 ///
-/// They are valid, and there is a reference to each, which goes over.
-unsafe fn drop_folios(batch: &mut bindings::folio_batch, nr: usize) {
-    let mut start = 0usize;
-
-    while let Some(rest @ [_, ..]) = batch.folios.get_mut(start..nr) {
-        // SAFETY: There is a reference to each of these, which `drop_group()` gets.
-        let same = group_first(rest, |folio| unsafe {
-            Folio::from_raw(NonNull::new_unchecked(*folio)).mapping_key()
-        });
-        let group = start..start.wrapping_add(same);
-
-        start = group.end;
-        // SAFETY: As above.
-        unsafe { drop_group(batch, group) };
-    }
-}
-
-/// Drops folios of one mapping, as far as they still are: truncation may have them meanwhile.
-///
-/// Only theirs are the locks that are held: who waits for one of them waits for no other inode's.
-/// They are freed by way of the batch, from its first place on: those of the next group come after
-/// this one.
-///
-/// # Safety
-///
-/// They are in the batch and valid, and there is a reference to each, which goes over. There is
-/// none to those before them, and nobody adds to the batch meanwhile.
-unsafe fn drop_group(batch: &mut bindings::folio_batch, group: Range<usize>) {
-    let mut locks = [const { MaybeUninit::uninit() }; FOLIOS];
+/// There are at most `FOLIOS`. They are valid, and there is a reference to each, which goes over
+/// but for those that are in front afterwards.
+unsafe fn drop_group(folios: &mut [*mut bindings::folio]) -> usize {
+    // Those that are locked, where they can be freed.
+    let mut batch = MaybeUninit::<bindings::folio_batch>::uninit();
+    // CAST: `Locked` is a transparent type over a pointer to a folio.
+    // SAFETY: It is in bounds, and no reference is made to what is not there yet.
+    let locks = unsafe { &raw mut (*batch.as_mut_ptr()).folios }.cast::<Locked<'_>>();
     let mut mapping = None;
     let mut nr = 0usize;
+    let mut left = 0usize;
 
-    for &folio in batch.folios.get(group).unwrap_or_default() {
+    for at in 0..folios.len().min(FOLIOS) {
+        let Some(&folio) = folios.get(at) else {
+            break;
+        };
         // SAFETY: There is a reference, which is put here or below.
         let folio = unsafe { Folio::from_raw(NonNull::new_unchecked(folio)) };
-        let fails = match (to_drop(folio), locks.get_mut(nr)) {
-            (Ok(lock), Some(room)) if mapping.is_none() || mapping == lock.mapping() => {
+
+        if mapping.is_some() && folio.mapping() != mapping {
+            if let Some(to) = folios.get_mut(left) {
+                *to = folio.as_ptr();
+                left = left.wrapping_add(1);
+            }
+            continue;
+        }
+
+        let fails = match to_drop(folio) {
+            Ok(lock) if mapping.is_none() || lock.mapping() == mapping => {
                 mapping = lock.mapping();
-                room.write(lock);
+                // SAFETY: There is room for `FOLIOS` of them, and `nr` is at most `at`.
+                unsafe { locks.add(nr).write(lock) };
                 nr = nr.wrapping_add(1);
                 continue;
             }
-            (Ok(_), _) => true,
-            (Err(fails), _) => fails,
+            Ok(_) => true,
+            Err(fails) => fails,
         };
 
         if fails {
@@ -185,16 +210,15 @@ unsafe fn drop_group(batch: &mut bindings::folio_batch, group: Range<usize>) {
         unsafe { bindings::folio_put(folio.as_ptr()) };
     }
 
-    // CAST: `MaybeUninit` has the layout of what is in it.
-    // SAFETY: The first `nr` were written above, and none is while there is this slice.
-    let mut gone = remove_written(unsafe { slice::from_raw_parts(locks.as_ptr().cast(), nr) });
-    let mut refs = [0; FOLIOS];
+    // SAFETY: So many were written above, and none is while there is this slice.
+    let mut gone = remove_written(unsafe { slice::from_raw_parts(locks, nr) });
+    let mut refs = [const { MaybeUninit::<c_uint>::uninit() }; FOLIOS];
     let mut freed = 0usize;
-    let mut pages = 0usize;
+    let mut all = 0usize;
 
-    for lock in locks.iter().take(nr) {
+    for at in 0..nr {
         // SAFETY: As above, and each is read once.
-        let lock = unsafe { lock.assume_init_read() };
+        let lock = unsafe { locks.add(at).read() };
         let folio = lock.folio();
 
         // Unlocked before somebody else can get hold of the last reference.
@@ -203,26 +227,36 @@ unsafe fn drop_group(batch: &mut bindings::folio_batch, group: Range<usize>) {
             retry::later(folio);
             // SAFETY: The reference is ours.
             unsafe { bindings::folio_put(folio.as_ptr()) };
-        } else if let (Some(to), Some(refs)) = (batch.folios.get_mut(freed), refs.get_mut(freed)) {
-            let nr = folio.pages();
+        } else if let Some(refs) = refs.get_mut(freed) {
+            let pages = folio.pages();
 
-            *to = folio.as_ptr();
-            *refs = (nr as c_uint).wrapping_add(1);
-            pages = pages.wrapping_add(nr);
+            refs.write((pages as c_uint).wrapping_add(1));
+            // SAFETY: What was there has been read.
+            unsafe { locks.add(freed).cast::<Folio<'_>>().write(folio) };
+            all = all.wrapping_add(pages);
             freed = freed.wrapping_add(1);
         }
         gone >>= 1;
     }
     if freed > 0 {
-        count(bindings::vm_event_item_DONTCACHE_DROP, pages);
-        batch.nr = freed as u8;
-        // SAFETY: These references were the page cache's, and our own.
-        unsafe { bindings::folios_put_refs(batch, refs.as_mut_ptr()) };
+        count(bindings::vm_event_item_DONTCACHE_DROP, all);
+        // CAST: `MaybeUninit` has the layout of what is in it.
+        // SAFETY: So many folios and numbers were written, and these are the other fields. The
+        // references were the page cache's, and our own.
+        unsafe {
+            let batch = batch.as_mut_ptr();
+
+            (*batch).nr = freed as u8;
+            (*batch).i = 0;
+            (*batch).percpu_pvec_drained = false;
+            bindings::folios_put_refs(batch, refs.as_mut_ptr().cast());
+        }
     }
+    left
 }
 
 /// Tries to drop a folio; returns whether it is to be tried again.
-#[inline]
+#[inline(never)]
 pub fn fails(folio: Folio<'_>) -> bool {
     fails_then(folio, remove, |_| ())
 }

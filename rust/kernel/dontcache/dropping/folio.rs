@@ -133,15 +133,9 @@ impl<'a> Folio<'a> {
         (verdict::decide(state), locked)
     }
 
-    /// A number that equals those of others of its mapping, for now.
-    #[inline]
-    pub fn mapping_key(self) -> usize {
-        self.mapping().map_or(0, |mapping| mapping.addr().get())
-    }
-
     /// The mapping. It lives as long as the folio is locked and in the page cache.
     #[inline]
-    fn mapping(self) -> Option<NonNull<bindings::address_space>> {
+    pub fn mapping(self) -> Option<NonNull<bindings::address_space>> {
         // SAFETY: The folio is valid. Without its lock the pointer may be old, and is not followed.
         NonNull::new(unsafe {
             (&raw const (*self.as_ptr()).__bindgen_anon_1.__bindgen_anon_1.mapping).read_volatile()

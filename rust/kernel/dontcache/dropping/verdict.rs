@@ -55,6 +55,22 @@ pub enum Verdict {
 #[inline]
 pub fn decide(state: State) -> Verdict {
     match state {
+        State {
+            locked: true,
+            gone: false,
+            writeback: false,
+            dirty: false,
+            mapped: false,
+            pinned: false,
+        } => Verdict::Drop,
+        _ => stays(state),
+    }
+}
+
+/// What becomes of a folio that is not dropped now.
+#[cold]
+fn stays(state: State) -> Verdict {
+    match state {
         State { dirty: true, .. }
         | State {
             writeback: true, ..
@@ -62,38 +78,8 @@ pub fn decide(state: State) -> Verdict {
         State { locked: false, .. } => Verdict::Retry,
         State { gone: true, .. } => Verdict::Nothing,
         State { mapped: true, .. } => Verdict::Mapped,
-        State { pinned: true, .. } => Verdict::Pinned,
-        _ => Verdict::Drop,
+        _ => Verdict::Pinned,
     }
-}
-
-/// Moves those items to the front whose key is that of the first, in their order, and returns how
-/// many they are: 0 for no items, else at least 1. That of the others may change.
-#[inline]
-pub fn group_first<T>(items: &mut [T], key: impl Fn(&T) -> usize) -> usize {
-    let Some((first, others)) = items.split_first() else {
-        return 0;
-    };
-    let of = key(first);
-    // Mostly it is all of them.
-    let mut same = others
-        .iter()
-        .position(|other| key(other) != of)
-        .map_or(items.len(), |at| at.saturating_add(1));
-
-    for at in same.saturating_add(1)..items.len() {
-        let Some((before, [item, ..])) = items.split_at_mut_checked(at) else {
-            break;
-        };
-
-        if key(item) == of {
-            if let Some(other) = before.get_mut(same) {
-                core::mem::swap(other, item);
-            }
-            same = same.saturating_add(1);
-        }
-    }
-    same
 }
 
 #[cfg_attr(
@@ -126,26 +112,6 @@ mod tests {
             };
 
             assert_eq!(decide(state), expected);
-        }
-    }
-
-    #[test]
-    fn groups_what_is_like_the_first() {
-        // All words of three letters of length 0 to 5, tagged with where each letter was.
-        for len in 0..=5u32 {
-            for word in 0..3usize.pow(len) {
-                let letter = |at: usize| word / 3usize.pow(at as u32) % 3;
-                let mut all: [(usize, usize); 5] = core::array::from_fn(|at| (letter(at), at));
-                let Some(items) = all.get_mut(..len as usize) else {
-                    continue;
-                };
-                let same = group_first(items, |(key, _)| *key);
-                let expected = (0..len as usize).filter(|at| letter(*at) == letter(0));
-
-                assert!(items.iter().take(same).map(|(_, at)| *at).eq(expected));
-                items.sort_unstable_by_key(|(_, at)| *at);
-                assert!(items.iter().enumerate().all(|(nr, (_, at))| nr == *at));
-            }
         }
     }
 }
