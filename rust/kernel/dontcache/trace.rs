@@ -11,13 +11,6 @@ use crate::{
 };
 
 declare_trace! {
-    /// A finished bio is left to a worker.
-    ///
-    /// # Safety
-    ///
-    /// The caller owns `bio`.
-    pub(super) unsafe fn bio_task_defer(bio: *mut bindings::bio);
-
     /// A worker is about to complete a bio.
     ///
     /// # Safety

@@ -83,8 +83,6 @@ impl Batch {
     /// `bio` is finished, has a `bi_end_io`, and is not accessed by the caller afterwards.
     #[inline]
     pub unsafe fn enqueue(&self, bio: NonNull<bindings::bio>) {
-        // SAFETY: The caller owns the bio.
-        unsafe { trace::bio_task_defer(bio.as_ptr()) };
         count(bindings::vm_event_item_BIO_TASK_DEFER, 1);
         // INVARIANT: `bio` is finished and given to us by the safety requirement.
         batch::push(&Bios(self), bio);
@@ -102,7 +100,8 @@ impl Batch {
             unsafe { bindings::dontcache_start_batch(&mut drops) };
             let start = jiffies();
             let nr = backlog.run(&queue, BUDGET, |bio| {
-                // SAFETY: By the type invariants the bio is ours, until it is completed.
+                // SAFETY: It was in the batch, whose bios are finished, have a `bi_end_io` and are
+                // ours, and nobody has had it since.
                 unsafe { complete(bio) }
                 if jiffies().wrapping_sub(start) < JIFFIES {
                     ControlFlow::Continue(())
@@ -193,15 +192,13 @@ fn jiffies() -> usize {
 ///
 /// # Safety
 ///
-/// `bio` is finished, and nobody else's.
+/// `bio` is finished, has a `bi_end_io`, and is nobody else's.
 #[inline(always)]
 unsafe fn complete(bio: NonNull<bindings::bio>) {
     // SAFETY: As promised by the caller.
     unsafe {
         trace::bio_task_complete(bio.as_ptr());
-        if let Some(end_io) = (*bio.as_ptr()).bi_end_io {
-            end_io(bio.as_ptr());
-        }
+        ((*bio.as_ptr()).bi_end_io.unwrap_unchecked())(bio.as_ptr());
     }
 }
 
