@@ -114,6 +114,26 @@ impl Mapping {
             // SAFETY: The file that the mapping is of is open.
             unsafe { policy_of(self.0.get()) }
         };
+
+        // By itself, so that it does not pay for what the others need.
+        if policy == Policy::Kick {
+            if self.decide(policy, first, last, bytes, nowait) == Decision::Kick {
+                self.kick();
+            }
+            return Ok(());
+        }
+        self.start(policy, first, last, bytes, nowait)
+    }
+
+    #[inline]
+    fn decide(
+        &self,
+        policy: Policy,
+        first: i64,
+        last: i64,
+        bytes: isize,
+        nowait: bool,
+    ) -> Decision {
         let write = Write {
             first,
             last,
@@ -128,26 +148,36 @@ impl Mapping {
         unsafe {
             crate::dontcache::trace::dontcache_decide(self.0.get(), first, last, decision.number())
         };
-        match decision {
+        decision
+    }
+
+    /// Wakes the flusher. For [`Mapping::wrote`].
+    #[inline]
+    fn kick(&self) {
+        count(bindings::vm_event_item_DONTCACHE_KICK, 1);
+        // SAFETY: The mapping is valid, and the file that it is of is open.
+        unsafe { bindings::filemap_dontcache_kick_writeback(self.0.get()) };
+    }
+
+    /// As [`Mapping::wrote`], for policies that look at the range. For that only.
+    #[inline(never)]
+    fn start(&self, policy: Policy, first: i64, last: i64, bytes: isize, nowait: bool) -> Result {
+        match self.decide(policy, first, last, bytes, nowait) {
             Decision::Nothing => (),
             Decision::Skip => count(bindings::vm_event_item_DONTCACHE_SKIP, 1),
-            Decision::Kick => {
-                count(bindings::vm_event_item_DONTCACHE_KICK, 1);
-                // SAFETY: The mapping is valid, and the file that it is of is open.
-                unsafe { bindings::filemap_dontcache_kick_writeback(self.0.get()) };
-            }
+            Decision::Kick => self.kick(),
             #[cfg(CONFIG_DONTCACHE_PACED)]
             Decision::Pace => {
                 let (first, end) = (first as usize, (last as usize).saturating_add(1));
 
-                // SAFETY: As above.
+                // SAFETY: The mapping is valid, and the file that it is of is open.
                 return unsafe { super::dirty::wrote(self.0.get(), first, end, nowait) };
             }
             // There is none of that name.
             #[cfg(not(CONFIG_DONTCACHE_PACED))]
             Decision::Pace => (),
             Decision::Start(nr) => {
-                // SAFETY: As above.
+                // SAFETY: The mapping is valid, and the file that it is of is open.
                 let started = unsafe {
                     bindings::filemap_dontcache_writeback(self.0.get(), first, last, nr as c_long)
                 };

@@ -154,13 +154,12 @@ pub const fn pages(bytes: isize, page_shift: u32) -> isize {
 /// assert_eq!(decide(Policy::Lazy, &Write { busy: false, ..write }, 12), Decision::Start(2));
 /// ```
 pub fn decide(policy: Policy, write: &Write, page_shift: u32) -> Decision {
-    if write.bytes <= 0 || write.first < 0 || write.last < write.first {
-        return Decision::Nothing;
-    }
-
     match policy {
-        Policy::Paced => Decision::Pace,
+        _ if write.bytes <= 0 => Decision::Nothing,
+        // The flusher is told of no range.
         Policy::Kick => Decision::Kick,
+        _ if write.first < 0 || write.last < write.first => Decision::Nothing,
+        Policy::Paced => Decision::Pace,
         Policy::Lazy if write.busy => Decision::Skip,
         // Submission takes folio locks and waits for requests. The flusher may, this task may not.
         Policy::Lazy | Policy::Flush if write.nowait => Decision::Kick,
@@ -323,7 +322,8 @@ mod tests {
         for (first, last) in ranges {
             assert!(check(DecideTest { first, last, decision: NOTHING, ..LAZY }));
             assert!(check(DecideTest { first, last, decision: NOTHING, ..FLUSH }));
-            assert!(check(DecideTest { first, last, decision: NOTHING, ..KICK }));
+            // The flusher is told of no range.
+            assert!(check(DecideTest { first, last, ..KICK }));
         }
         // A single byte is a range.
         assert!(check(DecideTest { first: 0, last: 0, bytes: 1, ..LAZY }));
