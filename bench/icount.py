@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Boots a kernel in a QEMU with one CPU whose clock is the number of instructions it executed."""
 
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -99,6 +100,15 @@ class Cpus:
             self.free.put(cpu)
 
 
+def switches(text, number):
+    """How often tasks of each name were switched away from in a window."""
+    found = collections.Counter()
+    for when, nr, name in re.findall(rf"(before|after) {number} switches (\d+) (\S+)", text):
+        task = re.sub(r"^(kworker/u?\d+).*", r"\1", name)
+        found[task] += int(nr) if when == "after" else -int(nr)
+    return {name: nr for name, nr in found.items() if nr}
+
+
 def boot(build, out, seed, archive, plugin, cpu):
     """Boots a kernel, and returns what it says of its windows, by name."""
     kernel = build / "arch/x86/boot/bzImage"
@@ -167,6 +177,7 @@ def boot(build, out, seed, archive, plugin, cpu):
         windows[name] = {"number": int(number), "wanted": wanted, "done": done, "left": left}
         # Of guest/loops.c, in virtual time.
         windows[name]["latency_ns"] = dict(zip(("mean", "p50", "p99", "max"), times, strict=False))
+        windows[name]["tasks"] = switches(text, number)
         for key in ("bios", "runs"):
             said = re.findall(rf"(?:before|after) {number} {key} (\d+)", text)
             if len(said) == 2:

@@ -155,6 +155,25 @@ def variants(kernels):
     return rst(("figure", "window", *kernels), rows)
 
 
+def tasks(kernels):
+    """Who is switched away from in closed loops, on average, in C and in Rust."""
+
+    def of_boots(windows):
+        return {
+            task: statistics.mean(per(w["tasks"].get(task, 0), w["writes"]) for w in windows)
+            for task in set().union(*(w["tasks"] for w in windows))
+        }
+
+    rows = []
+    for name in LOOPS:
+        of = [of_boots([boot[name] for boot in kernels[kernel]]) for kernel in ("c", "rust")]
+        for task in sorted(set().union(*of), key=lambda task: -max(k.get(task, 0) for k in of)):
+            pair = [kernel.get(task, 0.0) for kernel in of]
+            if max(pair) >= 0.002:
+                rows.append((name, task, *(f"{nr:.4f}" for nr in pair)))
+    return rst(("window", "task", "C", "Rust"), rows)
+
+
 def boot(out, name, seed, cpus):
     """The windows of one boot of a kernel, and what is wrong with them."""
     kind = "c" if name == "c" else "rust"
@@ -192,7 +211,7 @@ def main():
     (args.out / "mechanisms.txt").write_text(text + "\n")
     (args.out / "mechanisms.json").write_text(json.dumps(kernels, indent=1) + "\n")
     if {"c", "rust"} <= set(kernels):
-        tables = [languages(kernels), policies(kernels), variants(kernels)]
+        tables = [languages(kernels), policies(kernels), variants(kernels), tasks(kernels)]
         (args.out / "mechanisms.rst").write_text("\n\n".join(tables) + "\n")
     for where, what in faults.items():
         print(f"fault: {where}: {'; '.join(what)}", file=sys.stderr)

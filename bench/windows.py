@@ -222,6 +222,7 @@ def figures(counts, window):
         "wanted": window["wanted"],
         "pages_left": window["left"],
         "latency_ns": window["latency_ns"],
+        "tasks": window["tasks"],
         "deferred": deferred,
         "completed": completed,
         "runs": runs,

@@ -12,10 +12,13 @@
  * measured: its blocks are written once, those of others again and again until
  * then. Counted as WINDOW, 0 warms up. Starts OFFSET us after a full second.
  * Prints the number of writes and of pages left cached, then of the last FILE,
- * in ns, the mean of its writes, half and 99 % of them, and the slowest.
+ * in ns, the mean of its writes, half and 99 % of them, and the slowest. To stderr,
+ * before and after WINDOW, how often each task was switched away from.
  */
 
 #define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -174,6 +177,33 @@ static void print_latencies(struct role *role)
 	       role->took[role->nr * 99 / 100], role->took[role->nr - 1]);
 }
 
+static void print_switches(const char *when, unsigned int window)
+{
+	DIR *tasks = opendir("/proc");
+	struct dirent *task;
+
+	while (tasks && (task = readdir(tasks))) {
+		char path[sizeof(task->d_name) + 16], line[128], name[64] = "?";
+		long sum = 0, nr;
+		FILE *status;
+
+		snprintf(path, sizeof(path), "/proc/%s/status", task->d_name);
+		status = isdigit(task->d_name[0]) ? fopen(path, "r") : NULL;
+		if (!status)
+			continue;
+		while (fgets(line, sizeof(line), status)) {
+			sscanf(line, "Name: %63s", name);
+			if (sscanf(line, "voluntary_ctxt_switches: %ld", &nr) == 1 ||
+			    sscanf(line, "nonvoluntary_ctxt_switches: %ld", &nr) == 1)
+				sum += nr;
+		}
+		fclose(status);
+		fprintf(stderr, "%s %u switches %ld %s\n", when, window, sum, name);
+	}
+	if (tasks)
+		closedir(tasks);
+}
+
 int main(int argc, char **argv)
 {
 	struct role roles[MAX_ROLES] = {};
@@ -210,6 +240,8 @@ int main(int argc, char **argv)
 				_exit(process(&roles[i], flags, nr, start));
 			processes++;
 		}
+	if (window)
+		print_switches("before", window);
 	sleep_until(start - 1000000);
 	if (window)
 		mark(window);
@@ -219,6 +251,8 @@ int main(int argc, char **argv)
 	usleep(5000);
 	if (window)
 		mark(window | 0x80);
+	if (window)
+		print_switches("after", window);
 	close(go[1]);
 	while (wait(&i) > 0)
 		failed |= i;
