@@ -192,7 +192,8 @@ static void print_switches(const char *when, unsigned int window)
 		if (!status)
 			continue;
 		while (fgets(line, sizeof(line), status)) {
-			sscanf(line, "Name: %63s", name);
+			if (sscanf(line, "Name: %63s", name) == 1)
+				continue;
 			if (sscanf(line, "voluntary_ctxt_switches: %ld", &nr) == 1 ||
 			    sscanf(line, "nonvoluntary_ctxt_switches: %ld", &nr) == 1)
 				sum += nr;
