@@ -55,6 +55,7 @@ pub enum Verdict {
 #[inline]
 pub fn decide(state: State) -> Verdict {
     match state {
+        // Mostly. The rest is out of its way.
         State {
             locked: true,
             gone: false,

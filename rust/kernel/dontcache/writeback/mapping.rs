@@ -125,6 +125,7 @@ impl Mapping {
         self.start(policy, first, last, bytes, nowait)
     }
 
+    /// What follows such a write; see [`policy::decide`].
     #[inline]
     fn decide(
         &self,
