@@ -47,6 +47,7 @@ bios() {
 
 # Of the kernel's command line.
 offset=${offset:-0}
+latency=${latency:-100000}
 number=0
 # window NAME FLAGS FILE BLOCK NR STRIDE STEP each|end
 window() {
@@ -130,7 +131,7 @@ if [ -e "$policy" ]; then
 fi
 
 [ ! -e "$policy" ] || echo kick > "$policy"
-nullb nullb3 64 blocksize=4096 completion_nsec=100000 hw_queue_depth=64
+nullb nullb3 64 blocksize=4096 completion_nsec="$latency" hw_queue_depth=64
 dd if=/dev/zero of=/dev/nullb3 bs=1M count=64 oflag=direct status=none || exit 1
 for depth in 1 2 4 8 16 32; do
 	loops "depth$depth" 2048 "/dev/nullb3,4096,2048,$depth,each"

@@ -24,8 +24,9 @@ ARGUMENTS = (
     " nokaslr norandmaps"
     # One CPU would have the lock prefixes taken out of the code.
     " noreplace-smp"
-    # For count.sh: each seed starts its windows at another place between two ticks.
-    " offset={offset}"
+    # For count.sh: each seed starts its windows at another place between two ticks, and has a
+    # device of another latency: loops in step with the tick would be counted, and not the kernel.
+    " offset={offset} latency={latency}"
 )
 
 
@@ -150,7 +151,7 @@ def boot(build, out, seed, archive, plugin, cpu):
         "-initrd",
         archive,
         "-append",
-        ARGUMENTS.format(offset=seed * 370),
+        ARGUMENTS.format(offset=seed * 370, latency=95000 + seed * 7919 % 10007),
     ]
     with (out / "qemu").open("wb") as log:
         try:
