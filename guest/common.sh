@@ -28,6 +28,14 @@ has() {
 filesystems=xfs
 ! has ext4 || filesystems="xfs ext4"
 
+# What kernels have that do not pace writers.
+default_policy=flush
+policies="flush lazy kick"
+if grep -q dontcache_must_wait /proc/kallsyms; then
+	default_policy=paced
+	policies="$policies paced"
+fi
+
 io() {
 	./io "$@"
 }

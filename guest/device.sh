@@ -73,7 +73,7 @@ more_than_its_own() {
 
 # arrival_tests NAME DEVICE FILE: by the policy in force.
 arrival_tests() {
-	for name in flush lazy kick; do
+	for name in $policies; do
 		set_policy "$name"
 		clean
 		check "device: $1, $name writes what was written" is 16 arrive "$2" put $DONTCACHE "$3" 0 65536
@@ -254,5 +254,5 @@ device_tests() {
 		umount /mnt/fs
 	done
 	loud
-	set_policy flush
+	set_policy $default_policy
 }

@@ -105,11 +105,11 @@ memory_tests() {
 	if [ "$ENGINE" = c ]; then
 		check "memory: 64 MiB in a cgroup of 32" small $DONTCACHE /mnt/fs/small
 	else
-		for name in flush lazy kick; do
+		for name in $policies; do
 			set_policy "$name"
-			check "memory: 64 MiB in a cgroup of 32, $name" small $DONTCACHE /mnt/fs/small.$name
+			check "memory: 64 MiB in a cgroup of 32, $name" small $DONTCACHE "/mnt/fs/small.$name"
 		done
-		set_policy flush
+		set_policy $default_policy
 	fi
 	umount /mnt/fs
 	rmdir $cgroups/small

@@ -25,9 +25,23 @@ served() {
 		is "0 pages cached" io gone /mnt/export/served 0 67110098 1000
 	served_status=$?
 	echo 0 > /sys/kernel/debug/nfsd/io_cache_write
-	set_policy flush
+	set_policy $default_policy
 	umount /mnt/nfs
 	return $served_status
+}
+
+# How often the server was asked to have all on stable storage.
+commits() {
+	awk '$1 == "device" { ours = $5 == "/mnt/nfs" } ours && $1 == "COMMIT:" { print $2 }' /proc/self/mountstats
+}
+
+# Each makes the server flush its device.
+committed_once() {
+	commits=$(commits)
+	is ok io put $DONTCACHE none "$1" 0 16777216 16777216 && is "0 pages cached" io gone "$1" 0 16777216 2000 || return 1
+	commits=$(($(commits) - commits))
+	echo "# $commits commits"
+	[ $commits -gt 0 ] && [ $commits -le 4 ]
 }
 
 # The server keeps pages of its own of the file: those of /mnt/nfs are looked at.
@@ -58,6 +72,7 @@ nfs_tests() {
 	for flag in $flags; do
 		check "nfs: $flag, read before its COMMIT" is "ok, 0 pages cached" io reread "$flag" "/mnt/nfs/$flag-reread" $len
 	done
+	check "nfs: a large write is not committed piece by piece" committed_once /mnt/nfs/large
 	umount /mnt/nfs
 	check "nfs: none was given up" test "$(stat dontcache_missed)" = "$missed"
 	for file in /mnt/export/0x*; do

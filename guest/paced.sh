@@ -250,13 +250,54 @@ left_alone() {
 		is $((len / 65536)) traced_lines dontcache_decide
 }
 
+# not_refused FILE: a write that must not sleep goes through in the end, though nobody waits who would
+# find out what for. What is not waited for is forgotten after nine seconds.
+not_refused() {
+	sleep 10
+	tries=0
+	while
+		refused=$(put $((DONTCACHE | 0x8)) "$1" 0 4096)
+		[ "$refused" != ok ] && [ $tries -lt 50 ]
+	do
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+	echo "# $refused after $tries refusals"
+	[ "$refused" = ok ] && [ $tries -gt 2 ]
+}
+
+# Small writes go on beside one that leaves more than a second of work to the device.
+small_beside_large() {
+	nullb nullb19 320 completion_nsec=16000000 hw_queue_depth=4 max_sectors=256 blocksize=4096
+	mkfs_on xfs /dev/nullb19 && mount -t xfs /dev/nullb19 /mnt/fs || return 1
+	quiet
+	is ok io put $DONTCACHE none /mnt/fs/small 0 65536 4096 && sync /mnt/fs/small
+	beside_status=$?
+	start=$(now)
+	(
+		io put $DONTCACHE none /mnt/fs/large 0 50331648 50331648 > large.log
+		now > end.log
+	) &
+	large=$!
+	sleep 0.2
+	[ $beside_status = 0 ] && is ok io put $DONTCACHE none /mnt/fs/small 0 65536 4096
+	beside_status=$?
+	small=$(($(now) - start))
+	wait $large
+	large=$(($(cat end.log) - start))
+	loud
+	umount /mnt/fs
+	echo "# the small ones are done after $small hundredths of a second, the large one after $large"
+	[ $beside_status = 0 ] && is ok cat large.log && [ $large -gt 80 ] && [ $((10 * small)) -lt $((6 * large)) ]
+}
+
 # Who writes to one partition does not wait for what nobody can write to another of the disk, but
-# for the second after which that is known.
+# for the second after which that is known. Then it is known to those who may not wait as well.
 beside_what_cannot_be_written() {
-	nullb nullb17 320 completion_nsec=4000000 hw_queue_depth=4 max_sectors=256 blocksize=4096
-	addpart /dev/nullb17 1 0 307200 && addpart /dev/nullb17 2 307200 307200 &&
+	nullb nullb17 512 completion_nsec=4000000 hw_queue_depth=4 max_sectors=256 blocksize=4096
+	addpart /dev/nullb17 1 0 307200 && addpart /dev/nullb17 2 307200 741376 &&
 		mkdir -p /mnt/stuck && mkfs_on ext4 /dev/nullb17p1 && mount -t ext4 /dev/nullb17p1 /mnt/stuck &&
-		mkfs_on ext4 /dev/nullb17p2 && mount -t ext4 /dev/nullb17p2 /mnt/fs || return 1
+		mkfs_on xfs /dev/nullb17p2 && mount -t xfs -o lazytime /dev/nullb17p2 /mnt/fs || return 1
 	start=$(now)
 	is ok io put $DONTCACHE none /mnt/fs/before 0 33554432 65536 && rm /mnt/fs/before || return 1
 	alone=$(($(now) - start))
@@ -272,11 +313,56 @@ beside_what_cannot_be_written() {
 	stuck_status=$?
 	took=$(($(now) - start))
 	echo "# beside $stuck dirty pages it took $took hundredths of a second, $alone alone"
+	[ $stuck_status = 0 ] && not_refused /mnt/fs/file
+	stuck_status=$?
 	[ $stuck_status = 0 ] && is ok io read sync 0 /mnt/fs/file 0 33554432 65536
 	stuck_status=$?
 	loud
 	umount /mnt/fs /mnt/stuck && [ $stuck_status = 0 ] && [ "$stuck" -gt 3000 ] &&
 		[ $took -lt $((500 + 2 * alone)) ]
+}
+
+# waiting DEVICE: how many writers wait for it.
+waiting() {
+	awk '$1 == "waiting" { print $2; exit }' "/sys/kernel/debug/bdi/$(cat "/sys/block/$1/dev")/dontcache"
+}
+
+many_wait() {
+	[ "$(waiting nullb18)" -ge 6 ]
+}
+
+# Who freezes a filesystem waits for writers: those that wait for room end their write at once, and
+# not one by one as there is some. On a device that has five requests a second.
+frozen_at_once() {
+	nullb nullb18 64 hw_queue_depth=1 blocksize=4096 completion_nsec=200000000
+	mkfs_on ext4 /dev/nullb18 && mount -t ext4 /dev/nullb18 /mnt/fs || return 1
+	echo 65536 > /sys/block/nullb18/bdi/dontcache_max_bytes
+	writers=
+	for nr in 1 2 3 4 5 6 7 8; do
+		./io put $DONTCACHE none /mnt/fs/$nr 0 4194304 65536 > /dev/null &
+		writers="$writers $!"
+	done
+	eventually 20 many_wait
+	frozen_status=$?
+	before=$(waiting nullb18)
+	xfs_io -x -c freeze /mnt/fs &
+	freezer=$!
+	tries=0
+	few=0
+	while after=$(waiting nullb18) && [ "$after" != 0 ] && [ $tries -lt 100 ]; do
+		tries=$((tries + 1))
+		few=$((few + 1))
+		[ "$after" -lt 4 ] || few=0
+		sleep 0.1
+	done
+	echo "# $before wait, and $after after $tries tenths of a second, $few since there were four"
+	wait $freezer || frozen_status=1
+	# shellcheck disable=SC2086 # several
+	kill -9 $writers
+	xfs_io -x -c thaw /mnt/fs || frozen_status=1
+	# shellcheck disable=SC2086 # several
+	wait $writers
+	umount /mnt/fs && [ $frozen_status = 0 ] && [ "$after" = 0 ] && [ $few -lt 5 ]
 }
 
 # A writer that waits for a device which takes 1 s for each request can be killed.
@@ -315,8 +401,10 @@ paced_tests() {
 	check "paced: set" is paced cat $policy
 	for fs in $filesystems; do
 		mkfs_on "$fs" /dev/nullb15 && mount -t "$fs" /dev/nullb15 /mnt/fs || exit 1
-		# The bound, 4 MiB, and one write of each writer. The lazy policy has 64.
-		check "paced: $fs, writers wait" bounded /mnt/fs/bounded 2048
+		# The first bound, 8 MiB, and one write of each writer. The lazy policy has 64.
+		check "paced: $fs, writers wait" bounded /mnt/fs/bounded 2304
+		# Then that of the device, 4 MiB.
+		check "paced: $fs, and less than at first" bounded /mnt/fs/bounded 2048
 		check "paced: $fs, and leave nothing" is "0 pages cached" io gone /mnt/fs/bounded 0 67108864 1000
 		for block in 512 4096 65536; do
 			check "paced: $fs, writes of $block go by themselves" gone_by_itself /mnt/fs/small-$block $block
@@ -355,7 +443,11 @@ paced_tests() {
 	for wrong in 0 3001 x; do
 		check "paced: no time $wrong" set_wrong /proc/sys/vm/dontcache_ms "$wrong"
 	done
+	check "paced: small writes beside a large one" small_beside_large
 	check "paced: beside what cannot be written" beside_what_cannot_be_written
+	case $filesystems in
+	*ext4*) check "paced: a filesystem is frozen at once" frozen_at_once ;;
+	esac
 	check "paced: a writer that waits can be killed" killed
-	set_policy flush
+	set_policy $default_policy
 }

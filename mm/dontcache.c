@@ -121,8 +121,8 @@ static int __init dontcache_init(void)
 {
 	retry_wq = alloc_workqueue("dontcache", WQ_MEM_RECLAIM | WQ_UNBOUND, 1) ?: system_dfl_wq;
 #ifdef CONFIG_DONTCACHE_PACED
-	dontcache_wq = alloc_workqueue("dontcache_writeback",
-				       WQ_MEM_RECLAIM | WQ_UNBOUND, 0) ?: system_dfl_wq;
+	dontcache_wq = alloc_workqueue("dontcache_writeback", WQ_MEM_RECLAIM | WQ_UNBOUND |
+				       WQ_SYSFS, 0) ?: system_dfl_wq;
 #endif
 	register_sysctl_init("vm", dontcache_table);
 	return 0;

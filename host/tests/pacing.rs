@@ -6,6 +6,7 @@
 use dontcache_host::writeback::{
     control::{
         Control,
+        FIRST,
         LEAST, //
     },
     pending::{
@@ -107,6 +108,7 @@ struct World {
     loads: Vec<Load>,
     files: Vec<File>,
     control: Control,
+    bound: Pages,
     span: Micros,
     now: usize,
     events: BinaryHeap<Reverse<(usize, Event)>>,
@@ -138,6 +140,7 @@ impl World {
             loads,
             files,
             control: Control::default(),
+            bound: FIRST,
             span: Micros::from_millis(span),
             now: 1,
             events: BinaryHeap::new(),
@@ -177,7 +180,7 @@ impl World {
     }
 
     fn target(&self) -> usize {
-        self.control.target(self.span).0
+        self.bound.0
     }
 
     fn run(&mut self, until: usize) {
@@ -342,6 +345,7 @@ impl World {
         // As `to_be_told()`.
         if !self.waiting.is_empty() || self.control.measures() {
             self.control.written(Instant(self.now), Pages(pages));
+            self.bound = self.control.follow(self.bound, Pages(pages), self.span);
         }
         self.dispatch();
         self.grant();
@@ -373,7 +377,7 @@ impl World {
                 break;
             }
             self.grant_first();
-            self.patience.served();
+            self.patience.served(pages);
         }
     }
 
@@ -403,6 +407,22 @@ impl World {
         self.patience.let_go(pages);
     }
 
+    /// As `Waiters::share()`.
+    fn share(&mut self, most: usize) {
+        let mut left = most;
+
+        for (writer, pages) in std::mem::take(&mut self.waiting) {
+            if pages <= left {
+                left -= pages;
+                self.waiting.push_front((writer, pages));
+                self.grant_first();
+            } else {
+                self.waiting.push_back((writer, pages));
+            }
+        }
+        self.patience.shared(most - left);
+    }
+
     fn look_later(&mut self) {
         if !self.waiting.is_empty() && !std::mem::replace(&mut self.looks, true) {
             self.at(LOOK * JIFFY, Event::Look);
@@ -421,7 +441,7 @@ impl World {
                 self.turns.despaired(dirty, self.now / JIFFY);
                 self.grant_some(if idle { usize::MAX } else { self.target() / 2 });
             }
-            Advice::GrantOne => self.grant_some(0),
+            Advice::Share(pages) => self.share(pages),
             Advice::Kick => {
                 self.soon();
                 self.grant();
@@ -555,6 +575,35 @@ fn many_writers_of_a_slow_device_are_bounded() {
     );
     let least = world.files.iter().map(|file| file.bytes).min();
     assert!(least > Some(60 * 256 * 4096 / 64 / 2), "{least:?}");
+}
+
+/// Who writes little goes on beside who writes much at once, and that one does not wait for ever.
+#[test]
+fn a_large_write_holds_nobody_up_for_long() {
+    let device = Device {
+        depth: 4,
+        latency: 4000,
+        request: 32,
+    };
+    let large = Load {
+        size: 256 << 20,
+        ..STREAM
+    };
+    let small = Load {
+        streams: false,
+        ..STREAM
+    };
+    let mut world = World::new(device, vec![large, small], 20);
+
+    world.run(30_000_000);
+    assert!(
+        world.files[1].longest < 300_000,
+        "{}",
+        world.files[1].longest
+    );
+    assert!(world.files[0].writes > 2, "{}", world.files[0].writes);
+    // The least that is left when the large one comes again.
+    assert!(world.peak < 2 * (large.size >> SHIFT), "{}", world.peak);
 }
 
 /// A device that is slow comes back under its bound when it has done nothing for a while.

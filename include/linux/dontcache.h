@@ -81,6 +81,12 @@ void dontcache_debug(struct backing_dev_info *bdi);
 void dontcache_unmark(struct address_space *mapping, struct folio *folio,
 		      bool dirty);
 
+/* So that what all CPUs may have counted is half of the least bound: to add it up takes long */
+static inline int dontcache_stat_batch(void)
+{
+	return clamp(512 / (int)nr_cpu_ids, 1, (int)WB_STAT_BATCH);
+}
+
 /*
  * WB_DONTCACHE: pages of dropbehind folios that are tagged as dirty or as under
  * writeback, and of the latter WB_DONTCACHE_WRITEBACK. All of that changes under
@@ -95,9 +101,10 @@ static inline void folio_mod_dontcache(const struct folio *folio,
 	if (!folio_test_dropbehind(folio))
 		return;
 	if (all)
-		wb_stat_mod(wb, WB_DONTCACHE, all * nr);
+		percpu_counter_add_batch(&wb->stat[WB_DONTCACHE], all * nr, dontcache_stat_batch());
 	if (writeback)
-		wb_stat_mod(wb, WB_DONTCACHE_WRITEBACK, writeback * nr);
+		percpu_counter_add_batch(&wb->stat[WB_DONTCACHE_WRITEBACK], writeback * nr,
+					 dontcache_stat_batch());
 }
 
 static inline bool folio_is_dontcache(const struct folio *folio)

@@ -65,18 +65,13 @@ rust_helper_dontcache_wb_stat(struct bdi_writeback *wb, enum wb_stat_item item,
 
 __rust_helper unsigned long rust_helper_dontcache_wb_error(void)
 {
-	return wb_stat_error();
+	return nr_cpu_ids * dontcache_stat_batch();
 }
 
 __rust_helper long rust_helper_dontcache_wb_left(struct bdi_writeback *wb)
 {
 	return percpu_counter_sum(&wb->stat[WB_DONTCACHE]) ?:
 	       percpu_counter_sum(&wb->stat[WB_DONTCACHE_WRITEBACK]);
-}
-
-__rust_helper bool rust_helper_dontcache_wb_idle(struct bdi_writeback *wb)
-{
-	return !atomic_read(&wb->writeback_inodes);
 }
 
 /* All cgroups: a request of one waits for those of the others */

@@ -321,7 +321,7 @@ fn stays(verdict: Verdict, locked: Option<Locked<'_>>) -> bool {
 }
 
 /// As [`remove`], of folios whose writeback has ended just now: what paces writers is told how many
-/// pages went.
+/// pages they have.
 #[cfg(CONFIG_DONTCACHE_PACED)]
 #[inline]
 fn remove_written(group: &[Locked<'_>]) -> usize {
@@ -334,15 +334,9 @@ fn remove_written(group: &[Locked<'_>]) -> usize {
         .and_then(|folios| unsafe { wb::to_be_told(folios.as_ptr()) });
     let gone = remove(group);
 
+    // All are written, whether they go or not.
     if let Some(to_be_told) = to_be_told {
-        let pages = group
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| gone & (1 << at) != 0)
-            .map(|(_, locked)| locked.folio().pages())
-            .sum();
-
-        to_be_told.tell(pages);
+        to_be_told.tell(group.iter().map(|locked| locked.folio().pages()).sum());
     }
     gone
 }

@@ -18,6 +18,10 @@ use super::units::{
 /// A bound is no lower: 4 MiB with pages of 4 KiB.
 pub const LEAST: Pages = Pages(1024);
 
+/// The bound of a device that nobody has measured. With the least, writers that begin together wait
+/// for one another without need, and are out of step from then on.
+pub const FIRST: Pages = Pages(2048);
+
 /// A rate is measured over at least this time.
 const WINDOW: Micros = Micros::from_millis(10);
 
@@ -26,6 +30,10 @@ const BURST: Micros = Micros(500);
 
 /// A request is not thought to take longer: it may have been stopped on the way.
 const SLOWEST: Micros = Micros::from_millis(1000);
+
+/// The first is not thought to: blocks may have been allocated, and a disk been spun up. On a
+/// device that is busy from then on there is no second.
+const FIRST_SLOWEST: Micros = Micros::from_millis(50);
 
 /// What has been measured.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +50,8 @@ pub struct Control {
     alone: Option<Instant>,
     /// Completions that came together: the first, the last, and what they wrote.
     burst: Option<(Instant, Instant, Pages)>,
+    /// What was written and has not made the bound lower.
+    rest: usize,
 }
 
 impl Control {
@@ -60,9 +70,22 @@ impl Control {
     /// Twice the time of a request at least, or the device would have nothing to do while what was
     /// written is replaced.
     pub fn target(&self, span: Micros) -> Pages {
+        if self.rate == Rate::default() {
+            return FIRST;
+        }
         let span = span.max(Micros(self.latency.0.saturating_mul(2)));
 
         self.rate.in_time(span).max(LEAST)
+    }
+
+    /// The bound after one of `before`, since when `written` were written. It goes down by a quarter
+    /// of that: else writers would wait for all that there is above it.
+    pub fn follow(&mut self, before: Pages, written: Pages, span: Micros) -> Pages {
+        let written = self.rest.saturating_add(written.0);
+
+        self.rest = written % 4;
+        self.target(span)
+            .max(Pages(before.0.saturating_sub(written / 4)))
     }
 
     /// A writer is held: there is more to write than the bound.
@@ -102,7 +125,7 @@ impl Control {
             // Up slowly: others may have been before it, on the way or in the device. Down by half:
             // it may have been another whose end nobody had told.
             self.latency = if self.latency.0 == 0 {
-                took
+                took.min(FIRST_SLOWEST)
             } else if took < self.latency {
                 Micros(took.0 + (self.latency.0 - took.0) / 2)
             } else {
@@ -226,7 +249,7 @@ mod tests {
 
     #[test]
     fn target_is_what_is_written_in_the_span_and_not_below_the_least() {
-        assert_eq!(target(&[]), 1024);
+        assert_eq!(target(&[]), 2048);
         assert_eq!(target(&[Held, Written(0, 0), Written(10_000, 512)]), 1024);
         assert_eq!(target(&[Held, Written(0, 0), Written(10_000, 513)]), 1025);
         assert_eq!(target(&[Held, Written(0, 0), Written(10_000, 1000)]), 2000);
@@ -246,7 +269,7 @@ mod tests {
     fn window_is_from_a_completion_to_another() {
         // What the first has written was not written since.
         assert_eq!(target(&[Held, Written(0, 9000), Written(10_000, 1000)]), 2000);
-        assert_eq!(target(&[Held, Written(0, 0), Written(9_999, 9000)]), 1024);
+        assert_eq!(target(&[Held, Written(0, 0), Written(9_999, 9000)]), 2048);
         assert_eq!(then(&[Held, Written(3, 500), Written(5, 500), Written(10_000, 1000)]), 2500);
         assert_eq!(target(&[Held, Written(0, 0), Written(20_000, 3000)]), 3000);
         assert_eq!(target(&[Held, Written(MAX - 4999, 0), Written(5000, 1000)]), 2000);
@@ -254,14 +277,14 @@ mod tests {
         assert_eq!(then(&[Held, Written(10_000, 1000), Held, Written(20_000, 1000)]), 2000);
         assert_eq!(then(&[Held, Written(10_000, 1000), Held, Written(19_999, 9000)]), 2000);
         // Not below the time of a request, here 30 ms.
-        assert_eq!(target(&[Alone(0), Held, Written(30_000, 0), Written(59_999, 9000)]), 1024);
+        assert_eq!(target(&[Alone(0), Held, Written(30_000, 0), Written(59_999, 9000)]), 2048);
         assert_eq!(target(&[Alone(0), Held, Written(30_000, 0), Written(60_000, 3000)]), 6000);
     }
 
     #[test]
     #[rustfmt::skip]
     fn window_without_a_held_writer_says_nothing() {
-        assert_eq!(target(&[Written(0, 0), Written(10_000, 9000), Written(20_000, 9000)]), 1024);
+        assert_eq!(target(&[Written(0, 0), Written(10_000, 9000), Written(20_000, 9000)]), 2048);
         assert_eq!(then(&[Written(10_000, 9000)]), 2000);
         assert_eq!(then(&[Written(5000, 0), Held, Written(10_000, 2000)]), 2500);
         // Each window has to have one of its own.
@@ -303,7 +326,7 @@ mod tests {
             (10_499, 500),
         ];
 
-        assert_eq!(bursts(some.into_iter()), 1024);
+        assert_eq!(bursts(some.into_iter()), 2048);
         assert_eq!(
             bursts(some.into_iter().chain([(10_998, 500), (30_000, 9)])),
             2856
@@ -317,7 +340,7 @@ mod tests {
             bursts((0..60).map(|nr| (400 * nr, if nr == 25 { 1040 } else { 40 }))),
             4000
         );
-        assert_eq!(bursts((0..50).map(|nr| (400 * nr, 40))), 1024);
+        assert_eq!(bursts((0..50).map(|nr| (400 * nr, 40))), 2048);
     }
 
     #[test]
@@ -363,6 +386,32 @@ mod tests {
         assert_eq!(latency(&[Alone(0), Written(1_000_800, 0)]), 125_700);
         assert_eq!(latency(&[Alone(0), Written(0, 0), Alone(0), Written(1600, 0)]), 550);
         assert_eq!(latency(&[Alone(MAX - 99), Written(500, 0)]), 700);
+    }
+
+    #[test]
+    fn latency_of_the_first_request_is_not_all_that_it_took() {
+        let first = |took| {
+            follow(Control::default(), &[Alone(0), Written(took, 0)])
+                .latency
+                .0
+        };
+
+        assert_eq!(first(50_000), 50_000);
+        assert_eq!(first(900_000), 50_000);
+    }
+
+    #[test]
+    fn bound_goes_down_by_a_quarter_of_what_is_written() {
+        let mut control = measured(0);
+        let mut follow = |before, written| control.follow(Pages(before), Pages(written), SPAN).0;
+
+        assert_eq!(follow(1999, 0), 2000);
+        assert_eq!(follow(5000, 4), 4999);
+        assert_eq!(follow(5000, 3), 5000);
+        assert_eq!(follow(5000, 1), 4999);
+        assert_eq!(follow(2001, 400), 2000);
+        assert_eq!(follow(MAX, MAX), MAX - MAX / 4);
+        assert_eq!(follow(5, MAX), 2000);
     }
 
     #[test]

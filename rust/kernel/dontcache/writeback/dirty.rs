@@ -138,7 +138,7 @@ unsafe fn of<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
 ///
 /// As for [`of`].
 #[cold]
-unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
+unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Option<&'a Dirty> {
     // SAFETY: As promised by the caller.
     let (wb, good, told) = unsafe {
         (
@@ -161,7 +161,12 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
             links <- ListLinks::new(),
             tracker <- AtomicTracker::new(),
         }),
-        GFP_NOWAIT,
+        // As the inode's own memory: it is the cgroup's of who writes.
+        if nowait {
+            GFP_NOWAIT | (GFP_KERNEL_ACCOUNT & !GFP_KERNEL)
+        } else {
+            GFP_KERNEL_ACCOUNT
+        },
     )
     .ok()?;
     let new = Arc::into_raw(new);
@@ -200,7 +205,7 @@ pub(super) unsafe fn wrote(
     nowait: bool,
 ) -> Result {
     // SAFETY: As promised by the caller.
-    let Some(dirty) = (unsafe { of(mapping).or_else(|| make(mapping)) }) else {
+    let Some(dirty) = (unsafe { of(mapping).or_else(|| make(mapping, nowait)) }) else {
         let range = Range {
             first: first >> PAGE_SHIFT,
             end: (end >> PAGE_SHIFT) + 1,
@@ -453,11 +458,26 @@ unsafe fn first_dirty(
         .then_some(first)
 }
 
+/// Whether a mapping is of a block device, or of a filesystem on one.
+///
+/// # Safety
+///
+/// The inode of the mapping stays.
+unsafe fn is_on_disk(mapping: *mut bindings::address_space) -> bool {
+    // SAFETY: As promised by the caller. What is set is set before the first inode.
+    unsafe {
+        let sb = (*(*mapping).host).i_sb;
+
+        !(*sb).s_bdev.is_null() || ptr::eq(sb, bindings::blockdev_superblock)
+    }
+}
+
 /// Starts writeback of `range`; returns whether that is cut short, since it takes long.
 ///
 /// Piece by piece: filesystems end the writeback of what they submit as one when the last of it is
-/// on the device, and those who wait would go on all at once, with nothing under way. No page is
-/// visited twice: one that its filesystem has put off is dirty still (data in a journal).
+/// on the device, and those who wait would go on all at once, with nothing under way. Not what a
+/// server has, which would be asked to commit each. No page is visited twice: one that its
+/// filesystem has put off is dirty still (data in a journal).
 ///
 /// # Safety
 ///
@@ -466,6 +486,12 @@ unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> bool {
     let last = ((range.end << PAGE_SHIFT) as i64).wrapping_sub(1);
     // SAFETY: As promised by the caller.
     let alone = unsafe { wb::starting(mapping) };
+    // SAFETY: As promised by the caller.
+    let most = if unsafe { is_on_disk(mapping) } {
+        MOST_GOOD
+    } else {
+        usize::MAX >> 1
+    };
     let (mut at, mut started, mut cut) = (Some(range.first), 0, false);
     let since = jiffies();
 
@@ -481,20 +507,20 @@ unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> bool {
                 mapping,
                 (first << PAGE_SHIFT) as i64,
                 last,
-                MOST_GOOD as c_long,
+                most as c_long,
             )
         };
         // A file system may count what it was not asked for.
         let piece = usize::try_from(piece).unwrap_or(0);
 
         started += piece;
-        if piece < MOST_GOOD {
+        if piece < most {
             break;
         }
         // That was all that is dirty in so many pages from `first` on, at least.
         //
         // SAFETY: As promised by the caller.
-        at = unsafe { first_dirty(mapping, first.saturating_add(MOST_GOOD), range.end) };
+        at = unsafe { first_dirty(mapping, first.saturating_add(most), range.end) };
     }
     if let Some(wb) = alone.filter(|_| started == 0) {
         wb.started_nothing();

@@ -61,9 +61,20 @@ impl Footprint {
     }
 }
 
+/// What somebody saw without the lock under which turns are given.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// That there was.
+    pub footprint: Footprint,
+    /// What [`Turns::taken`] was before.
+    pub taken: usize,
+}
+
 /// What was promised to writers that waited, and what they need not wait for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turns {
+    /// What writers took of their promises, ever.
+    taken: usize,
     /// To those that have not run since, and how often that was given up.
     owed: usize,
     round: usize,
@@ -122,8 +133,20 @@ impl Turns {
         self.round
     }
 
+    /// What writers took of their promises, in pages: the difference of two of them counts.
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// What there is, at least. Who took a turn since may not have been seen, and the room that it
+    /// has would be given to another as well.
+    pub fn now(&self, seen: Seen) -> Footprint {
+        seen.footprint.with(self.taken.wrapping_sub(seen.taken))
+    }
+
     /// It runs. If its promise was given up, what is owed now is owed to others.
     pub fn took(&mut self, pages: usize, round: usize) {
+        self.taken = self.taken.wrapping_add(pages);
         if round == self.round {
             self.owed = self.owed.saturating_sub(pages);
         }
@@ -166,8 +189,8 @@ pub enum Advice {
     /// Ask the flusher: what is dirty and on no list is known to it. Its write failed, or it was
     /// dirtied under writeback, or by another policy.
     Kick,
-    /// Let the first go on: the device does something, but not for them.
-    GrantOne,
+    /// Let those go on that fit into so many pages: the device writes what is others'.
+    Share(usize),
     /// What they wait for cannot be written, or others write who do not wait for their turn.
     Despair {
         /// What was dirty all the time.
@@ -184,10 +207,11 @@ pub struct Patience {
     /// When somebody looked last, and for the first time.
     seen: usize,
     first: Option<usize>,
-    /// What there was when one was let go for want of room.
+    /// The most that there was, less twice what has had a share.
     mark: usize,
-    /// The least that there was, and what has been let go without room since.
+    /// The least that there was, and what those that were let go are to write since.
     least: usize,
+    coming: usize,
     /// Since when there is no progress, what was dirty all that time, and the most that was under
     /// writeback in it.
     since: usize,
@@ -203,8 +227,9 @@ impl Patience {
             tenth,
             seen: 0,
             first: None,
-            mark: usize::MAX,
+            mark: 0,
             least: usize::MAX,
+            coming: 0,
             since: 0,
             dirty: usize::MAX,
             busy: 0,
@@ -212,60 +237,70 @@ impl Patience {
         }
     }
 
-    /// There was room for the first.
-    pub fn served(&mut self) {
+    /// There was room for the first, who is to write so many pages, or nobody waits.
+    pub fn served(&mut self, pages: usize) {
         *self = Self {
             seen: self.seen,
+            // Most of it has come since, and was never looked for.
+            coming: self.coming.min(pages),
             ..Self::new(self.tenth)
         };
+        self.let_go(pages);
     }
 
-    /// So many pages were let go without room. That there are more for it is no lack of progress.
+    /// Who is to write so many pages was let go. That there are more for it is no lack of progress.
     pub fn let_go(&mut self, pages: usize) {
-        self.least = self.least.saturating_add(pages);
+        self.coming = self.coming.saturating_add(pages);
+    }
+
+    /// So many pages were let go as a share.
+    pub fn shared(&mut self, pages: usize) {
+        self.mark = self.mark.saturating_sub(pages.saturating_mul(2));
+        self.let_go(pages);
     }
 
     /// One of those that wait looks, and finds that.
     ///
     /// Less than ever is progress. Less than the last time is not: who does not wait for a turn
-    /// makes it more again, for ever. With progress it ends after 5 seconds too: what others have
-    /// left dirty, lazily or under another policy, may take minutes. Then one goes each second, as
-    /// long as what there is goes down all the same.
+    /// makes it more again, for ever. With progress it ends after 200 ms too, as the pauses of
+    /// balance_dirty_pages() do: what one large write has left, or others lazily, may take minutes.
+    /// From then on, half of what is written is for them.
     pub fn found(&mut self, footprint: Footprint, now: usize) -> Advice {
         if now.wrapping_sub(self.seen) >= self.tenth.saturating_mul(5) {
             // Nobody has waited since.
-            self.served();
+            self.coming = 0;
+            self.served(0);
         }
         self.seen = now;
         self.dirty = self.dirty.min(footprint.dirty());
         self.busy = self.busy.max(footprint.writeback);
+        self.mark = self.mark.max(footprint.all);
 
         let first = *self.first.get_or_insert(now);
+        let share = (self.mark - footprint.all) / 2;
 
-        if now.wrapping_sub(first) >= self.tenth.saturating_mul(50) && footprint.all < self.mark {
-            self.first = Some(now.wrapping_sub(self.tenth.saturating_mul(40)));
-            self.mark = footprint.all;
-            return Advice::GrantOne;
-        }
-        if footprint.all < self.least {
+        let more = footprint.all.saturating_sub(self.least);
+
+        if footprint.all < self.least || (1..=self.coming).contains(&more) {
+            self.coming -= more;
             self.least = footprint.all;
             self.begin(footprint, now);
             self.asked = now;
-            return Advice::Wait;
-        }
-        if now.wrapping_sub(self.since) >= self.tenth.saturating_mul(10) {
+        } else if now.wrapping_sub(self.since) >= self.tenth.saturating_mul(10) {
             let advice = Advice::Despair {
                 dirty: self.dirty,
                 idle: self.busy == 0,
             };
 
+            self.coming = 0;
             self.begin(footprint, now);
-            self.mark = usize::MAX;
             return advice;
-        }
-        if now.wrapping_sub(self.asked) >= self.tenth {
+        } else if now.wrapping_sub(self.asked) >= self.tenth {
             self.asked = now;
             return Advice::Kick;
+        }
+        if now.wrapping_sub(first) >= self.tenth.saturating_mul(2) && share > 0 {
+            return Advice::Share(share);
         }
         Advice::Wait
     }
@@ -354,6 +389,31 @@ mod tests {
     }
 
     #[test]
+    fn what_was_taken_since_somebody_looked_is_no_room() {
+        let mut turns = Turns::default();
+        let seen = |turns: &Turns| Seen {
+            footprint: of(60, 60),
+            taken: turns.taken(),
+        };
+        let before = seen(&turns);
+
+        assert_eq!(turns.now(before).all, 60);
+        let round = turns.granted(40, 0);
+
+        // It is owed, and would count twice.
+        assert_eq!(turns.now(before).all, 60);
+        assert!(!turns.admits(turns.now(before), 1, 100));
+        turns.took(40, round);
+        assert!(!turns.admits(turns.now(before), 1, 100));
+        assert!(turns.admits(turns.now(seen(&turns)), 40, 100));
+        // Whoever takes it, and whatever was taken before.
+        turns.took(MAX, round.wrapping_add(1));
+        turns.took(2, round);
+        assert_eq!(turns.now(before).all, 101);
+        assert_eq!(turns.now(seen(&turns)).all, 60);
+    }
+
+    #[test]
     fn what_is_promised_to_who_does_not_run_is_room_after_a_while() {
         let mut turns = Turns::default();
 
@@ -414,6 +474,15 @@ mod tests {
         assert!(turns.may_look(17, 10));
     }
 
+    /// Those that have a share wait on.
+    fn unshared(advice: Advice) -> Advice {
+        if let Share(_) = advice {
+            Wait
+        } else {
+            advice
+        }
+    }
+
     /// Somebody finds so many pages so many jiffies after the first time, and is advised so.
     fn advised(found: &[(usize, usize, Advice)]) {
         const START: usize = MAX - 4;
@@ -422,7 +491,7 @@ mod tests {
         for &(all, after, advice) in found {
             let now = START.wrapping_add(after);
 
-            assert_eq!(patience.found(of(all, 0), now), advice);
+            assert_eq!(unshared(patience.found(of(all, 0), now)), advice);
         }
     }
 
@@ -448,7 +517,7 @@ mod tests {
     #[test]
     fn despair_knows_of_the_time_without_progress() {
         let mut patience = Patience::new(10);
-        let mut found = |all, writeback, now| patience.found(of(all, writeback), now);
+        let mut found = |all, writeback, now| unshared(patience.found(of(all, writeback), now));
 
         assert_eq!(found(200, 200, 1000), Wait);
         assert_eq!(found(100, 100, 1040), Wait);
@@ -472,63 +541,104 @@ mod tests {
     #[test]
     fn what_is_let_go_is_no_lack_of_progress() {
         let mut patience = Patience::new(10);
+        let found = |patience: &mut Patience, all, now| unshared(patience.found(of(all, all), now));
 
-        assert_eq!(patience.found(of(100, 100), 1000), Wait);
+        assert_eq!(found(&mut patience, 100, 1000), Wait);
         for now in [1040, 1080, 1099] {
-            assert_eq!(patience.found(of(100, 100), now), Kick);
+            assert_eq!(found(&mut patience, 100, now), Kick);
         }
         assert!(matches!(
-            patience.found(of(100, 100), 1100),
+            found(&mut patience, 100, 1100),
             Despair { idle: false, .. }
         ));
         patience.let_go(50);
-        assert_eq!(patience.found(of(149, 149), 1140), Wait);
-        assert_eq!(patience.found(of(150, 150), 1149), Wait);
-        assert_eq!(patience.found(of(149, 149), 1150), Kick);
-        assert_eq!(patience.found(of(148, 148), 1160), Wait);
+        // It has not come yet.
+        assert_eq!(found(&mut patience, 100, 1139), Kick);
+        assert_eq!(found(&mut patience, 149, 1140), Wait);
+        assert_eq!(found(&mut patience, 151, 1149), Wait);
+        assert_eq!(found(&mut patience, 151, 1150), Kick);
+        // The last of it. It is not there twice.
+        assert_eq!(found(&mut patience, 150, 1160), Wait);
+        assert_eq!(found(&mut patience, 151, 1170), Kick);
+        // Nor is it what those write who were let go long ago.
+        patience.served(7);
+        assert_eq!(found(&mut patience, 10, 1180), Wait);
+        assert_eq!(found(&mut patience, 17, 1190), Wait);
+        assert_eq!(found(&mut patience, 18, 1200), Kick);
+        patience.let_go(9);
+        assert_eq!(found(&mut patience, 17, 1250), Wait);
+        assert_eq!(found(&mut patience, 18, 1260), Kick);
+        patience.let_go(9);
+        for now in [1290, 1330, 1349] {
+            assert_eq!(found(&mut patience, 17, now), Kick);
+        }
+        assert!(matches!(found(&mut patience, 17, 1350), Despair { .. }));
+        assert_eq!(found(&mut patience, 18, 1360), Kick);
     }
 
     #[test]
-    fn nobody_has_room_for_five_seconds_whatever_progress_there_is() {
+    fn what_has_come_long_ago_is_no_progress() {
         let mut patience = Patience::new(10);
 
-        for nr in 0..50 {
-            let now = (MAX - 4).wrapping_add(10 * nr);
-
-            assert_eq!(patience.found(of(1000 - nr, 0), now), Wait);
+        for nr in 0..1000 {
+            patience.served(32);
+            assert_eq!(patience.found(of(100, 100), nr), Wait);
         }
-        assert_eq!(patience.found(of(900, 200), 494), Wait);
-        assert_eq!(patience.found(of(800, 0), 495), GrantOne);
-        // Then one goes each second, if it is less than when the last went.
-        assert_eq!(patience.found(of(790, 0), 544), Wait);
-        assert_eq!(patience.found(of(780, 0), 593), Wait);
-        assert_eq!(patience.found(of(800, 0), 595), Wait);
-        assert_eq!(patience.found(of(799, 0), 596), GrantOne);
-        // Until there is room, or nobody has waited for a while.
-        patience.served();
-        assert_eq!(patience.found(of(900, 0), 605), Wait);
-        for nr in 0..49 {
-            assert_eq!(patience.found(of(899 - nr, 800), 615 + 10 * nr), Wait);
+        // Two turns at most.
+        for nr in 1..=64 {
+            assert_eq!(patience.found(of(100 + nr, 0), 1000 + 40 * nr), Wait);
         }
-        assert_eq!(patience.found(of(900, 0), 1145), Wait);
-        assert_eq!(patience.found(of(899, 0), 1155), Wait);
+        assert_eq!(patience.found(of(165, 0), 3600), Kick);
+        assert_eq!(patience.found(of(166, 0), 3640), Kick);
+        assert!(matches!(patience.found(of(167, 0), 3660), Despair { .. }));
     }
 
     #[test]
-    fn burst_of_others_does_not_keep_who_waits_from_going() {
+    fn who_has_no_room_for_long_has_half_of_what_is_written() {
+        const START: usize = MAX - 4;
+        let mut patience = Patience::new(10);
+        let mut found = |all, after, shared| {
+            let advice = patience.found(of(all, 0), START.wrapping_add(after));
+
+            patience.shared(shared);
+            advice
+        };
+
+        // For 200 ms they wait for room, whatever is written.
+        assert_eq!(found(1000, 0, 0), Wait);
+        assert_eq!(found(800, 19, 0), Wait);
+        assert_eq!(found(790, 20, 100), Share(105));
+        // What nobody took is there the next time, and the rest is not there twice.
+        assert_eq!(found(700, 21, 50), Share(50));
+        assert_eq!(found(701, 22, 0), Wait);
+        // What others have made more of counts when it is written.
+        assert_eq!(found(900, 23, 0), Wait);
+        assert_eq!(found(800, 24, 50), Share(50));
+        // More than there is, if one had to be let go.
+        assert_eq!(found(698, 25, MAX), Share(51));
+        assert_eq!(found(690, 26, 0), Wait);
+        assert_eq!(found(689, 27, 0), Wait);
+        assert_eq!(found(688, 28, 0), Share(1));
+        // No progress is none.
+        assert_eq!(found(688, 38, 0), Kick);
+        assert_eq!(found(688, 39, 0), Share(1));
+        assert_eq!(found(688, 78, 0), Kick);
+        assert_eq!(found(688, 118, 0), Kick);
+        assert_eq!(found(688, 127, 0), Share(1));
+        assert_eq!(found(688, 128, 0), despair(688));
+    }
+
+    #[test]
+    fn who_had_room_waits_for_it_again() {
         let mut patience = Patience::new(10);
 
-        for nr in 0..50 {
-            assert_eq!(patience.found(of(1000 - nr, 0), 10 * nr), Wait);
-        }
-        assert_eq!(patience.found(of(900, 0), 500), GrantOne);
-        for now in [510, 550, 589] {
-            assert_eq!(patience.found(of(5000, 5000), now), Kick);
-        }
-        assert!(matches!(
-            patience.found(of(5000, 5000), 590),
-            Despair { .. }
-        ));
-        assert_eq!(patience.found(of(5000, 5000), 600), GrantOne);
+        assert_eq!(patience.found(of(1000, 0), 0), Wait);
+        patience.served(0);
+        assert_eq!(patience.found(of(900, 0), 20), Wait);
+        assert_eq!(patience.found(of(800, 0), 39), Wait);
+        assert_eq!(patience.found(of(800, 0), 40), Share(50));
+        // So does who comes when nobody has waited for a while.
+        assert_eq!(patience.found(of(700, 0), 90), Wait);
+        assert_eq!(patience.found(of(600, 0), 110), Share(50));
     }
 }

@@ -27,8 +27,8 @@ use core::ptr;
 ///
 /// # Invariants
 ///
-/// The chain from `first` through `next` ends at `last`. Each waiter of it lives until it is taken
-/// out, with the lock held.
+/// The chain from `first` through `next` ends at `last`, and `before` is the way back. Each waiter
+/// of it lives until it is taken out, with the lock held.
 pub(super) struct Waiters {
     pub(super) control: Control,
     first: *mut Waiter,
@@ -40,26 +40,30 @@ pub(super) struct Waiters {
 /// A task that waits, on its own stack.
 pub(super) struct Waiter {
     task: *mut bindings::task_struct,
-    /// How much it may write then.
+    /// How much it may write then, and how much it is going to.
     pub(super) pages: usize,
+    pub(super) size: usize,
     granted: Atomic<bool>,
     /// Of that: for [`Turns::took`].
     round: Atomic<usize>,
     /// Whether it sleeps for long.
     pub(super) dozes: bool,
+    before: *mut Waiter,
     next: *mut Waiter,
 }
 
 impl Waiter {
-    /// This task.
-    pub(super) fn new(pages: usize) -> Self {
+    /// This task, which is to write `size` pages, and asks for `pages` of room.
+    pub(super) fn new(pages: usize, size: usize) -> Self {
         Self {
             // SAFETY: Always safe to call.
             task: unsafe { bindings::get_current() },
             pages,
+            size,
             granted: Atomic::new(false),
             round: Atomic::new(0),
             dozes: false,
+            before: ptr::null_mut(),
             next: ptr::null_mut(),
         }
     }
@@ -95,13 +99,13 @@ impl Waiters {
         while pages == 0
             || self
                 .first()
-                .is_some_and(|next| pages.saturating_add(next.pages) <= most)
+                .is_some_and(|next| pages.saturating_add(next.size) <= most)
         {
             let Some(next) = self.first() else {
                 break;
             };
 
-            pages = pages.saturating_add(next.pages);
+            pages = pages.saturating_add(next.size);
             self.grant_first();
         }
         self.patience.let_go(pages);
@@ -113,6 +117,7 @@ impl Waiters {
     pub(super) unsafe fn push(&mut self, waiter: *mut Waiter) {
         // SAFETY: By the type invariants, and as promised by the caller.
         unsafe {
+            (*waiter).before = self.last;
             match self.last.as_mut() {
                 Some(last) => last.next = waiter,
                 None => self.first = waiter,
@@ -126,21 +131,48 @@ impl Waiters {
         unsafe { self.first.as_ref() }
     }
 
-    /// Lets the first go on. It does not return before it has had the lock, which is held here.
+    /// Lets the first go on.
     pub(super) fn grant_first(&mut self) {
+        // SAFETY: It is in the chain, if there is one.
+        unsafe { self.grant(self.first) };
+    }
+
+    /// Lets those go on that fit into `most` pages, in their order, though there is no room. Who is
+    /// to write more waits for room: it may be who left none.
+    pub(super) fn share(&mut self, most: usize) {
+        let (mut left, mut at) = (most, self.first);
+
         // SAFETY: By the type invariants.
-        let Some(first) = (unsafe { self.first.as_ref() }) else {
+        while let Some(waiter) = unsafe { at.as_ref() } {
+            let this = at;
+
+            at = waiter.next;
+            if waiter.size <= left {
+                left -= waiter.size;
+                // SAFETY: It is in the chain.
+                unsafe { self.grant(this) };
+            }
+        }
+        self.patience.shared(most - left);
+    }
+
+    /// Lets one go on. It does not return before it has had the lock, which is held here.
+    ///
+    /// # Safety
+    ///
+    /// It is in the chain, or null.
+    unsafe fn grant(&mut self, waiter: *mut Waiter) {
+        // SAFETY: As promised by the caller.
+        let Some(granted) = (unsafe { waiter.as_ref() }) else {
             return;
         };
-        let task = first.task;
-        let round = self.turns.granted(first.pages, jiffies());
+        let task = granted.task;
+        let round = self.turns.granted(granted.pages, jiffies());
 
-        first.round.store(round, Relaxed);
-        self.first = first.next;
-        if self.first.is_null() {
-            self.last = ptr::null_mut();
-        }
-        first.granted.store(true, Release);
+        granted.round.store(round, Relaxed);
+        // SAFETY: As promised by the caller.
+        unsafe { self.remove(waiter) };
+        granted.granted.store(true, Release);
         // SAFETY: As said above: it lives.
         unsafe { bindings::wake_up_process(task) };
     }
@@ -153,27 +185,22 @@ impl Waiters {
         }
     }
 
-    pub(super) fn remove(&mut self, waiter: *mut Waiter) {
-        let (mut before, mut at) = (ptr::null_mut::<Waiter>(), self.first);
-
-        while !at.is_null() && at != waiter {
-            before = at;
-            // SAFETY: By the type invariants.
-            at = unsafe { (*at).next };
-        }
-        // SAFETY: As above.
+    /// # Safety
+    ///
+    /// `waiter` is in the chain.
+    pub(super) unsafe fn remove(&mut self, waiter: *mut Waiter) {
+        // SAFETY: As promised by the caller, and by the type invariants.
         unsafe {
-            let Some(at) = at.as_ref() else {
-                return;
-            };
+            let (before, next) = ((*waiter).before, (*waiter).next);
 
             match before.as_mut() {
-                Some(before) => before.next = at.next,
-                None => self.first = at.next,
+                Some(before) => before.next = next,
+                None => self.first = next,
             }
-        }
-        if self.last == waiter {
-            self.last = before;
+            match next.as_mut() {
+                Some(next) => next.before = before,
+                None => self.last = before,
+            }
         }
     }
 }
@@ -185,7 +212,7 @@ mod tests {
 
     /// Who is in the chain, by their pages, and that it ends at the last.
     fn chain(waiters: &Waiters) -> [usize; 4] {
-        let (mut nrs, mut at, mut last) = ([0; 4], waiters.first, ptr::null_mut());
+        let (mut nrs, mut at, mut last) = ([0; 4], waiters.first, ptr::null_mut::<Waiter>());
 
         for nr in &mut nrs {
             // SAFETY: By the type invariants.
@@ -194,6 +221,7 @@ mod tests {
             };
 
             *nr = waiter.pages;
+            assert!(ptr::eq(waiter.before, last));
             last = at;
             at = waiter.next;
         }
@@ -204,8 +232,8 @@ mod tests {
     #[test]
     fn first_come_first_served_whoever_leaves() {
         for gone in 1..=3 {
-            let mut all = [Waiter::new(1), Waiter::new(2), Waiter::new(3)];
-            let mut late = Waiter::new(4);
+            let mut all = [1, 2, 3].map(|nr| Waiter::new(nr, 10 * nr));
+            let mut late = Waiter::new(4, 40);
             let mut waiters = Waiters::new();
             let base = all.as_mut_ptr();
 
@@ -215,7 +243,7 @@ mod tests {
             }
             assert_eq!(chain(&waiters), [1, 2, 3, 0]);
             // SAFETY: It is one of the three.
-            waiters.remove(unsafe { base.add(gone - 1) });
+            unsafe { waiters.remove(base.add(gone - 1)) };
             // SAFETY: As above.
             unsafe { waiters.push(&raw mut late) };
 
@@ -227,7 +255,7 @@ mod tests {
             assert_eq!(chain(&waiters), [left[0], left[1], 0, 0]);
             assert!(!late.is_granted());
             // One in any case.
-            waiters.grant_some(left[0] + left[1] - 1);
+            waiters.grant_some(10 * (left[0] + left[1]) - 1);
             assert_eq!(chain(&waiters), [left[1], 0, 0, 0]);
             waiters.grant_some(usize::MAX);
             assert_eq!(chain(&waiters), [0; 4]);
@@ -235,9 +263,30 @@ mod tests {
             for (nr, waiter) in all.iter().enumerate() {
                 assert_eq!(waiter.is_granted(), nr != gone - 1);
             }
-            // Of somebody who is not there.
-            waiters.remove(&raw mut late);
+            // Of nobody.
             waiters.grant_first();
+            assert_eq!(chain(&waiters), [0; 4]);
         }
+    }
+
+    #[test]
+    fn who_fits_has_a_share() {
+        let mut all = [5, 2, 9, 1].map(|nr| Waiter::new(nr, nr));
+        let mut waiters = Waiters::new();
+        let base = all.as_mut_ptr();
+
+        for nr in 0..4 {
+            // SAFETY: They outlive `waiters`, and are not moved.
+            unsafe { waiters.push(base.add(nr)) };
+        }
+        waiters.share(0);
+        assert_eq!(chain(&waiters), [5, 2, 9, 1]);
+        waiters.share(3);
+        assert_eq!(chain(&waiters), [5, 9, 0, 0]);
+        waiters.share(9);
+        assert_eq!(chain(&waiters), [9, 0, 0, 0]);
+        waiters.share(9);
+        assert_eq!(chain(&waiters), [0; 4]);
+        waiters.share(9);
     }
 }

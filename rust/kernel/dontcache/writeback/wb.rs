@@ -7,7 +7,7 @@
 use super::{
     control::{
         Control,
-        LEAST, //
+        FIRST, //
     },
     device::{
         Device,
@@ -20,7 +20,8 @@ use super::{
     room::{
         self,
         Advice,
-        Footprint, //
+        Footprint,
+        Seen, //
     },
     units::{
         Instant,
@@ -43,9 +44,11 @@ use crate::{
     prelude::*,
     sync::{
         atomic::{
+            Acquire,
             Atomic,
             Full,
-            Relaxed, //
+            Relaxed,
+            Release, //
         },
         barrier,
         new_spinlock,
@@ -89,6 +92,9 @@ pub(super) const TENTH: usize = (bindings::HZ as usize).div_ceil(10);
 /// How many jiffies a writer waits at most before it looks for itself.
 const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
 
+/// How many jiffies after one that is alone a request is measured again.
+const SAMPLE: usize = GATHER;
+
 /// How many wait before those behind the first look seldom.
 const MANY: usize = 16;
 
@@ -127,9 +133,15 @@ pub struct Wb {
     pub(super) report: Report,
     /// How many writers wait.
     waiting: Atomic<usize>,
+    /// What those that waited have taken, for who looks without the lock: [`Turns::taken`].
+    ///
+    /// [`Turns::taken`]: super::room::Turns::taken
+    taken: Atomic<usize>,
     /// What is dirty and is not waited for, since nobody can write it, and since when, in jiffies.
     stuck: Atomic<usize>,
     despaired: Atomic<usize>,
+    /// When it was looked whether a request is alone.
+    sampled: Atomic<usize>,
     /// Whether the control counts what is written, though no writer waits.
     measures: Atomic<bool>,
     /// Whether so much gathers that the ends of streams do not wait for their rest.
@@ -259,13 +271,15 @@ impl Wb {
             pin_init!(Wb {
                 device,
                 queue <- new_spinlock!(Waiters::new(), "dontcache_waiters"),
-                target: Atomic::new(LEAST.0),
+                target: Atomic::new(FIRST.0),
                 report: Report::new(),
                 waiting: Atomic::new(0),
+                taken: Atomic::new(0),
                 measures: Atomic::new(false),
                 gathered: Atomic::new(false),
                 stuck: Atomic::new(0),
                 despaired: Atomic::new(0),
+                sampled: Atomic::new(jiffies().wrapping_sub(SAMPLE)),
                 mappings,
                 later <- new_delayed_work!("dontcache_later"),
                 seldom <- new_delayed_work!("dontcache_seldom"),
@@ -288,6 +302,7 @@ impl Wb {
     }
 
     /// Whether what CPUs have not added up may be as much as the bound; as balance_dirty_pages().
+    /// Only of a bound that somebody has set, unless there are a thousand CPUs.
     fn is_small(&self) -> bool {
         self.bound() < 2 * error()
     }
@@ -318,6 +333,17 @@ impl Wb {
         } else {
             let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), GATHER);
         }
+    }
+
+    /// Whether a request is to be measured that is alone: the last was a while ago.
+    fn is_due(&self) -> bool {
+        let now = jiffies();
+        let due = now.wrapping_sub(self.sampled.load(Relaxed)) >= SAMPLE;
+
+        if due {
+            self.sampled.store(now, Relaxed);
+        }
+        due
     }
 
     /// Nothing was started after all.
@@ -356,6 +382,13 @@ impl Wb {
                 Some(pinned) => pinned.write(gather, tail),
                 // The file system is being unmounted, or mounted in another way, or frozen.
                 None => self.put_back(&dirty),
+            }
+            // SAFETY: Always safe to call.
+            if unsafe { bindings::current_is_workqueue_rescuer() } {
+                // It is alone for all devices, since there is no memory for another worker. Not at
+                // once: what is left may not be due, and nothing would run but this.
+                let _ = queue().enqueue_delayed::<Arc<Wb>, 0>(self.clone(), 1);
+                break;
             }
             // SAFETY: No locks are held.
             unsafe { bindings::cond_resched() };
@@ -447,21 +480,39 @@ impl Wb {
 
         queue.turns.looks(jiffies(), PROMISED);
         self.stuck.store(queue.turns.stuck(), Relaxed);
-        while queue
-            .first()
-            .is_some_and(|waiter| queue.turns.admits(footprint, waiter.pages, bound))
-        {
+        while let Some(waiter) = queue.first() {
+            let size = waiter.size;
+
+            if !queue.turns.admits(footprint, waiter.pages, bound) {
+                break;
+            }
             queue.grant_first();
-            queue.patience.served();
+            queue.patience.served(size);
+        }
+    }
+
+    /// What there is, seen without the lock. `footprint` is called to look.
+    #[inline]
+    fn see(&self, footprint: impl FnOnce() -> Footprint) -> Seen {
+        // Before the footprint: what is taken later than this counts, though it was seen perhaps.
+        let taken = self.taken.load(Acquire);
+
+        Seen {
+            footprint: footprint(),
+            taken,
         }
     }
 
     /// Lets writers go on since one of them, perhaps the first, has looked.
-    fn heed(&self, queue: &mut Waiters, first: bool, footprint: Footprint) -> Advice {
+    fn heed(&self, queue: &mut Waiters, first: bool, seen: Seen) -> Advice {
+        let footprint = queue.turns.now(seen);
         let now = jiffies();
         let advice = queue.patience.found(footprint, now);
 
         queue.turns.saw(footprint.dirty());
+        if let Advice::Share(pages) = advice {
+            queue.share(pages);
+        }
         match advice {
             Advice::Despair { dirty, idle } => {
                 queue.turns.despaired(dirty, now);
@@ -469,8 +520,7 @@ impl Wb {
                 self.stuck.store(dirty, Relaxed);
                 queue.grant_some(if idle { usize::MAX } else { self.bound() / 2 });
             }
-            Advice::GrantOne => queue.grant_some(0),
-            Advice::Wait | Advice::Kick => {
+            Advice::Wait | Advice::Kick | Advice::Share(_) => {
                 if first && footprint.writeback == 0 || queue.turns.may_serve(now, LOOK) {
                     self.grant(queue, footprint);
                 }
@@ -479,12 +529,12 @@ impl Wb {
         advice
     }
 
-    /// Waits until it is this task's turn to write `pages`, and returns how many it may, or it is
-    /// killed.
+    /// Waits until it is this task's turn to write `size` pages, and returns how many it may, or it
+    /// is killed.
     #[cold]
-    fn wait(&self, mapping: *mut bindings::address_space, pages: usize) -> usize {
-        let pages = pages.min(self.bound() / 2).max(1);
-        let mut waiter = Waiter::new(pages);
+    fn wait(&self, mapping: *mut bindings::address_space, size: usize) -> usize {
+        let pages = size.min(self.bound() / 2).max(1);
+        let mut waiter = Waiter::new(pages, size);
         let this = &raw mut waiter;
         // Not with the lock: interrupts take that of the mapping's pages, which this may hold. None
         // if the inode is another wb's now, whose writers this one need not wait for.
@@ -493,7 +543,7 @@ impl Wb {
             let current = unsafe { Current::of(mapping) };
             let same = current.get().is_some_and(|wb| ptr::eq(wb, self));
 
-            same.then(|| looks.then(|| current.footprint(true)))
+            same.then(|| looks.then(|| self.see(|| current.footprint(true))))
         };
         let mut queue = self.queue.lock();
 
@@ -519,8 +569,8 @@ impl Wb {
                 break;
             }
             // SAFETY: It is this task's own. Others may have let it go on since, and know more.
-            if let Some(footprint) = found.flatten().filter(|_| !unsafe { (*this).is_granted() }) {
-                if self.heed(&mut queue, first, footprint) == Advice::Kick {
+            if let Some(seen) = found.flatten().filter(|_| !unsafe { (*this).is_granted() }) {
+                if self.heed(&mut queue, first, seen) == Advice::Kick {
                     drop(queue);
                     // SAFETY: The file is open.
                     unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
@@ -555,8 +605,10 @@ impl Wb {
         if granted {
             // SAFETY: As above.
             unsafe { (*this).take(&mut queue.turns) };
+            self.taken.store(queue.turns.taken(), Release);
         } else {
-            queue.remove(this);
+            // SAFETY: It was pushed, and who grants it takes it out.
+            unsafe { queue.remove(this) };
         }
         queue.wake_first();
         self.waiting.fetch_sub(1, Relaxed);
@@ -610,24 +662,38 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
     }
     let stuck = wb.stuck();
     let counted = if wb.is_small() { error() } else { 0 };
+    let approximate = current.footprint(false);
 
-    if current
-        .footprint(false)
-        .without(stuck)
-        .with(counted)
-        .fits(pages, bound)
-    {
+    if approximate.without(stuck).with(counted).fits(pages, bound) {
         return false;
     }
 
-    let footprint = current.footprint(true).without(stuck);
+    // To add up all CPUs' takes long, and makes a difference near the bound, and for whether the
+    // device does nothing.
+    let exact = wb.is_small() || approximate.writeback <= error();
+    let seen = wb.see(|| {
+        if exact {
+            current.footprint(true)
+        } else {
+            approximate
+        }
+    });
+    let footprint = seen.footprint.without(stuck);
     let must = !footprint.fits(pages, bound);
 
     // Nobody waits who would see to it that this ends.
     if must && footprint.writeback == 0 {
-        arc(wb).hurry();
-        // The flusher's part finds the wb anew, with the lock that this may hold.
+        let wb = arc(wb);
+
+        wb.hurry();
+        // The flusher's part finds the wb anew, with the lock that this may hold. And interrupts
+        // take that one.
         drop(current);
+        // What cannot be written is not waited for: if nobody waits, who tries again finds out.
+        let mut queue = wb.queue.lock();
+
+        wb.heed(&mut queue, false, seen);
+        drop(queue);
         // SAFETY: As promised by the caller.
         unsafe { bindings::filemap_dontcache_kick_writeback(mapping) };
     }
@@ -660,7 +726,8 @@ pub(super) unsafe fn pace(
     if wb.is_small() && !footprint.with(error()).has_room(pages, target) {
         footprint = current.footprint(true).without(stuck);
     }
-    if footprint.is_gathered(target) {
+    // Who set it queues the worker, which takes it away.
+    if footprint.is_gathered(target) && !wb.gathered.load(Relaxed) {
         wb.gathered.store(true, Relaxed);
         arc(wb).hurry();
     }
@@ -693,12 +760,14 @@ pub(super) unsafe fn starting(mapping: *mut bindings::address_space) -> Option<A
     let current = unsafe { Current::of(mapping) };
     let wb = current.get()?;
 
-    // SAFETY: It is a valid wb.
-    if !unsafe { bindings::dontcache_wb_idle(current.wb) } {
+    // SAFETY: It is a valid wb. Others count meanwhile.
+    if unsafe { (&raw const (*current.wb).writeback_inodes.counter).read_volatile() } != 0 {
         return None;
     }
+    // Not each time: it looks at all cgroups.
+    //
     // SAFETY: As above.
-    let alone = unsafe { bindings::dontcache_device_idle(current.wb) };
+    let alone = wb.is_due() && unsafe { bindings::dontcache_device_idle(current.wb) };
     let wb = arc(wb);
 
     drop(current);
@@ -742,7 +811,7 @@ pub(in crate::dontcache) unsafe fn to_be_told(
         return None;
     }
     Some(Written {
-        footprint: current.footprint(wb.is_small()),
+        seen: wb.see(|| current.footprint(wb.is_small())),
         wb: arc(wb),
     })
 }
@@ -750,7 +819,7 @@ pub(in crate::dontcache) unsafe fn to_be_told(
 /// A `bdi_writeback`, and its uncached pages when the mapping was there still.
 pub(in crate::dontcache) struct Written {
     wb: Arc<Wb>,
-    footprint: Footprint,
+    seen: Seen,
 }
 
 impl Written {
@@ -763,10 +832,15 @@ impl Written {
         }
         queue.control.written(now(), Pages(pages));
         self.wb.measures.store(queue.control.measures(), Relaxed);
-        self.wb
-            .target
-            .store(queue.control.target(span()).0, Relaxed);
-        self.wb.grant(&mut queue, self.footprint);
+
+        let before = Pages(self.wb.target.load(Relaxed));
+        let bound = queue.control.follow(before, Pages(pages), span());
+
+        self.wb.target.store(bound.0, Relaxed);
+
+        let footprint = queue.turns.now(self.seen);
+
+        self.wb.grant(&mut queue, footprint);
     }
 }
 
