@@ -34,8 +34,8 @@ CELL_SECONDS = {"virtual": 8, "smp": 11}
 # What is run if nobody says: by --full and instrument. Real time is dear.
 DEFAULTS = {
     False: {
-        "virtual": {"workloads": list(WORKLOADS), "modes": list(MODES)[:6]},
-        "smp": {"workloads": ["writers"], "modes": ["c", "kick", "flush", "lazy"]},
+        "virtual": {"workloads": list(WORKLOADS), "modes": list(MODES)[:7]},
+        "smp": {"workloads": ["writers"], "modes": ["c", "kick", "flush", "lazy", "paced"]},
     },
     True: {
         instrument: {"workloads": list(WORKLOADS), "modes": list(MODES)} for instrument in BUILDS

@@ -187,7 +187,9 @@ def sentence(cells):
         return ""
     among = modes_in(cells)
     uncached = next(
-        mode for mode in ("flush", "lazy", "kick", "lazyflag", "c") if mode in drawn[0].numbers
+        mode
+        for mode in ("paced", "flush", "lazy", "kick", "lazyflag", "c")
+        if mode in drawn[0].numbers
     )
     # One of each kind: both kernels have the same.
     kinds = {kind(mode): mode for mode in reversed(among)}

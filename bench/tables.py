@@ -170,7 +170,7 @@ def workload_table(cells, workload):
 
 
 # Which engine is better: the same policy in C and Rust, and what ours make of it.
-PAIRS = [("kick", "c"), ("lazy", "c"), ("flush", "c"), ("rbuffered", "buffered")]
+PAIRS = [("kick", "c"), ("lazy", "c"), ("flush", "c"), ("paced", "c"), ("rbuffered", "buffered")]
 
 
 def pair_lines(cells, workload):

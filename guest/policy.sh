@@ -33,9 +33,9 @@ nowait_kicks() {
 # Each policy by what it counts after one write to an idle file.
 policy_tests() {
 	file=/mnt/fs/policy
-	check "policy: default" is flush cat $policy
+	check "policy: default" is $default_policy cat $policy
 	check "policy: mode" is "644 0 0" command stat -c '%a %u %g' $policy
-	check "policy: others read" is flush setpriv --reuid=65534 --clear-groups cat $policy
+	check "policy: others read" is $default_policy setpriv --reuid=65534 --clear-groups cat $policy
 	check "policy: others do not write" sh -c \
 		"! setpriv --reuid=65534 --clear-groups sh -c 'echo kick > $policy' 2> /dev/null"
 	for name in flush kick lazy; do
@@ -58,4 +58,5 @@ policy_tests() {
 	check "policy: NOWAIT kicks and starts nothing" nowait_kicks $file
 	echo flush > $policy
 	check "policy: cached writes do nothing" is 0 delta dontcache_start write_one $file sync 0
+	echo $default_policy > $policy
 }

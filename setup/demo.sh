@@ -8,7 +8,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 out=$1
-policy=${2:-flush}
+policy=${2:-paced}
 modes=${3:-buffered,dontcache,direct,lazy}
 workloads=${4:-seqwrite,mixed,randwrite,seqread}
 shift 4

@@ -64,7 +64,7 @@ if [[ $engine = rust* && -z ${PARTS:-} ]]; then
 	# A policy from the command line, and one that there is not.
 	boot_policy=kick found_policy=kick
 	boot -boot 120 boot sysctl.vm.dontcache_policy=kick
-	boot_policy=nonsense found_policy=flush
+	boot_policy=nonsense found_policy=paced
 	boot -boot 120 boot sysctl.vm.dontcache_policy=nonsense
 fi
 # Half of the memory movable would be too little of the other for all else.
