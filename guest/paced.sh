@@ -255,6 +255,7 @@ left_alone() {
 not_refused() {
 	sleep 10
 	tries=0
+	start=$(now)
 	while
 		refused=$(put $((DONTCACHE | 0x8)) "$1" 0 4096)
 		[ "$refused" != ok ] && [ $tries -lt 50 ]
@@ -262,7 +263,7 @@ not_refused() {
 		tries=$((tries + 1))
 		sleep 0.1
 	done
-	echo "# $refused after $tries refusals"
+	echo "# $refused after $tries refusals, in $(($(now) - start)) hundredths of a second"
 	[ "$refused" = ok ] && [ $tries -gt 2 ]
 }
 
@@ -332,14 +333,19 @@ many_wait() {
 }
 
 # Who freezes a filesystem waits for writers: those that wait for room end their write at once, and
-# not one by one as there is some. On a device that has five requests a second.
+# not one by one as there is some. On a device that has five requests a second; no blocks are to be
+# allocated there, nor is a time stamp to be written.
 frozen_at_once() {
 	nullb nullb18 64 hw_queue_depth=1 blocksize=4096 completion_nsec=200000000
-	mkfs_on ext4 /dev/nullb18 && mount -t ext4 /dev/nullb18 /mnt/fs || return 1
+	mkfs_on ext4 /dev/nullb18 && mount -t ext4 -o lazytime /dev/nullb18 /mnt/fs || return 1
+	for nr in 1 2 3 4 5 6 7 8; do
+		dd if=/dev/zero of=/mnt/fs/$nr bs=1M count=1 oflag=direct status=none || return 1
+	done
+	sync
 	echo 65536 > /sys/block/nullb18/bdi/dontcache_max_bytes
 	writers=
 	for nr in 1 2 3 4 5 6 7 8; do
-		./io put $DONTCACHE none /mnt/fs/$nr 0 4194304 65536 > /dev/null &
+		./io put $DONTCACHE none /mnt/fs/$nr 0 1048576 65536 > /dev/null &
 		writers="$writers $!"
 	done
 	eventually 20 many_wait

@@ -266,7 +266,12 @@ impl Patience {
     /// balance_dirty_pages() do: what one large write has left, or others lazily, may take minutes.
     /// From then on, half of what is written is for them.
     pub fn found(&mut self, footprint: Footprint, now: usize) -> Advice {
-        if now.wrapping_sub(self.seen) >= self.tenth.saturating_mul(5) {
+        let gap = now.wrapping_sub(self.seen);
+        // Who may not wait comes back later, and finds that nothing has been done.
+        let idle = self.busy == 0 && footprint.writeback == 0 && footprint.all >= self.least;
+        let tenths = if idle { 20 } else { 5 };
+
+        if gap >= self.tenth.saturating_mul(tenths) {
             // Nobody has waited since.
             self.coming = 0;
             self.served(0);
@@ -574,6 +579,27 @@ mod tests {
         }
         assert!(matches!(found(&mut patience, 17, 1350), Despair { .. }));
         assert_eq!(found(&mut patience, 18, 1360), Kick);
+    }
+
+    #[test]
+    fn who_comes_back_each_second_despairs_of_what_is_idle() {
+        // Before, under writeback, after so long, and what comes of it.
+        let tests = [
+            (100, 0, 10, despair(100)),
+            (101, 0, 19, despair(100)),
+            (100, 0, 20, Wait),
+            (99, 0, 10, Wait),
+            (100, 1, 10, Wait),
+        ];
+
+        for (all, writeback, tenths, advice) in tests {
+            let mut patience = Patience::new(10);
+
+            assert_eq!(patience.found(of(100, 0), 1000), Wait);
+            let now = 1000 + 10 * tenths;
+
+            assert_eq!(patience.found(of(all, writeback), now), advice);
+        }
     }
 
     #[test]
