@@ -329,20 +329,20 @@ waiting() {
 }
 
 many_wait() {
-	[ "$(waiting nullb18)" -ge 6 ]
+	[ "$(waiting nullb20)" -ge 6 ]
 }
 
 # Who freezes a filesystem waits for writers: those that wait for room end their write at once, and
 # not one by one as there is some. On a device that has five requests a second; no blocks are to be
 # allocated there, nor is a time stamp to be written.
 frozen_at_once() {
-	nullb nullb18 64 hw_queue_depth=1 blocksize=4096 completion_nsec=200000000
-	mkfs_on ext4 /dev/nullb18 && mount -t ext4 -o lazytime /dev/nullb18 /mnt/fs || return 1
+	nullb nullb20 64 hw_queue_depth=1 blocksize=4096 completion_nsec=200000000
+	mkfs_on ext4 /dev/nullb20 && mount -t ext4 -o lazytime /dev/nullb20 /mnt/fs || return 1
 	for nr in 1 2 3 4 5 6 7 8; do
 		dd if=/dev/zero of=/mnt/fs/$nr bs=1M count=1 oflag=direct status=none || return 1
 	done
 	sync
-	echo 65536 > /sys/block/nullb18/bdi/dontcache_max_bytes
+	echo 65536 > /sys/block/nullb20/bdi/dontcache_max_bytes
 	writers=
 	for nr in 1 2 3 4 5 6 7 8; do
 		./io put $DONTCACHE none /mnt/fs/$nr 0 1048576 65536 > /dev/null &
@@ -350,12 +350,12 @@ frozen_at_once() {
 	done
 	eventually 20 many_wait
 	frozen_status=$?
-	before=$(waiting nullb18)
+	before=$(waiting nullb20)
 	xfs_io -x -c freeze /mnt/fs &
 	freezer=$!
 	tries=0
 	few=0
-	while after=$(waiting nullb18) && [ "$after" != 0 ] && [ $tries -lt 100 ]; do
+	while after=$(waiting nullb20) && [ "$after" != 0 ] && [ $tries -lt 100 ]; do
 		tries=$((tries + 1))
 		few=$((few + 1))
 		[ "$after" -lt 4 ] || few=0

@@ -78,8 +78,8 @@ impl Control {
         self.rate.in_time(span).max(LEAST)
     }
 
-    /// The bound after one of `before`, since when `written` were written. It goes down by a quarter
-    /// of that: else writers would wait for all that there is above it.
+    /// The bound after one of `before`, since when `written` were written. It goes down by a
+    /// quarter of that: else writers would wait for all that there is above it.
     pub fn follow(&mut self, before: Pages, written: Pages, span: Micros) -> Pages {
         let written = self.rest.saturating_add(written.0);
 
