@@ -21,7 +21,7 @@ help: ## list the targets
 	@echo "  RUSTC= RUST_LIB_SRC= BINDGEN= CARGO=   instead of what is found"
 	@echo "  DONTCACHE_CACHE=DIR DONTCACHE_BUILD=DIR JOBS=N   where and how to build"
 	@echo "  modes: demo has buffered dontcache direct lazy; bench c kick flush lazy paced lazyflag buffered direct ..."
-	@echo "  demo: POLICY=flush|lazy|kick|paced MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
+	@echo "  demo: POLICY=paced|flush|lazy|kick MODES=a,b WORKLOADS=a,b SEED=n OUT=DIR"
 	@echo "  test: TESTS='check front install host um lab objects x86 guest hotunplug off', by name also"
 	@echo "        docs page smp kunitconfig ci kasan rt hz100 upstream deb series reproducible mutations; TEST_MINUTES=n (what comes later is skipped)"
 	@echo "  fresh: FRESH_DIR=DIR keeps the machine there, or takes it from there"
