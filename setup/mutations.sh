@@ -47,9 +47,7 @@ mutation() {
 	mutation nowait-starts-nothing writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/footprint\.writeback == 0/footprint.writeback == usize::MAX/'
 	mutation told-twice writeback/dirty.rs 'guest paced' 's/if errors & SEEN != 0 {/if errors \& SEEN == u32::MAX {/'
 	mutation writers-do-not-wait writeback/wb.rs 'guest paced' '/fn pace/,/^}/s/if nowait ||/if target > 0 || nowait ||/'
-	mutation frozen-waits writeback/wb.rs 'guest paced' 's/found\.is_none() || unsafe { freezes(mapping) }/found.is_none()/'
 	mutation stuck-is-waited-for writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/let stuck = wb\.stuck();/let stuck = 0;/'
-	mutation nobody-shares writeback/wb.rs 'guest paced' 's/^ *queue\.share(pages);$/let _ = pages;/'
 	mutation nowait-finds-nothing-out writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/^ *wb\.heed(.*$//'
 	mutation remembered-twice dropping/retries.rs 'dontcache_*' 's/\.is_none_or(|other| other\.pfn == retry\.pfn)/.is_none()/'
 }
