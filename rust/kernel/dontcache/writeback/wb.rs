@@ -77,20 +77,24 @@ fn span() -> Micros {
     Micros::from_millis(ms as usize)
 }
 
+/// The jiffies of a second. Not `bindings::HZ`: bindgen takes the first of two definitions, which is
+/// that of user space, 100.
+const HZ: usize = bindings::CONFIG_HZ as usize;
+
 /// How many jiffies what is small gathers.
-pub(super) const GATHER: usize = (bindings::HZ as usize).div_ceil(50);
+pub(super) const GATHER: usize = HZ.div_ceil(50);
 
 /// How many jiffies later what could not be written is tried again.
-const SELDOM: usize = bindings::HZ as usize;
+const SELDOM: usize = HZ;
 
 /// How many jiffies the page at the end of a stream waits for its rest.
 pub(super) const TAIL: usize = TENTH;
 
 /// A tenth of a second.
-pub(super) const TENTH: usize = (bindings::HZ as usize).div_ceil(10);
+pub(super) const TENTH: usize = HZ.div_ceil(10);
 
 /// How many jiffies a writer waits at most before it looks for itself.
-const LOOK: usize = (bindings::HZ as usize).div_ceil(100);
+const LOOK: usize = HZ.div_ceil(100);
 
 /// How many jiffies after one that is alone a request is measured again.
 const SAMPLE: usize = GATHER;
@@ -937,5 +941,20 @@ pub unsafe fn exit(wb: *mut bindings::bdi_writeback) {
         if !old.is_null() {
             drop(Arc::from_raw(old.cast::<Wb>()));
         }
+    }
+}
+
+#[cfg(CONFIG_DONTCACHE_RUST_KUNIT_TEST)]
+#[macros::kunit_tests(dontcache_wb)]
+mod tests {
+    use super::*;
+    use crate::time::msecs_to_jiffies;
+
+    #[test]
+    fn jiffies_are_those_of_the_kernel() {
+        assert_eq!(SELDOM, msecs_to_jiffies(1000) as usize);
+        assert_eq!(TENTH, msecs_to_jiffies(100) as usize);
+        assert_eq!(GATHER, msecs_to_jiffies(20) as usize);
+        assert_eq!(LOOK, msecs_to_jiffies(10) as usize);
     }
 }
