@@ -168,7 +168,7 @@ rw_parts() {
 	fio_tests block "$DISK"
 }
 
-: "${PARTS:=rw filesystems errors memory hung device dropping paced tool}"
+: "${PARTS:=rw filesystems errors memory nfs hung device dropping paced tool}"
 
 # What waits for ever is to be known before the test is over.
 hung_timeout=/proc/sys/kernel/hung_task_timeout_secs
