@@ -77,8 +77,8 @@ fn span() -> Micros {
     Micros::from_millis(ms as usize)
 }
 
-/// The jiffies of a second. Not `bindings::HZ`: bindgen takes the first of two definitions, which is
-/// that of user space, 100.
+/// The jiffies of a second. Not `bindings::HZ`: bindgen takes the first of two definitions, which
+/// is that of user space, 100.
 const HZ: usize = bindings::CONFIG_HZ as usize;
 
 /// How many jiffies what is small gathers.
