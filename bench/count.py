@@ -51,15 +51,16 @@ def count_window(image, out, window):
     return result
 
 
-def measure(kernels, out, seeds=SEEDS, cpus=None):
+def measure(kernels, out, seeds=SEEDS, cpus=None, policy="kick"):
     """Counts in `kernels`, which maps "c" and "rust" to the directories they were built in.
 
-    Who counts several things side by side gives `cpus` to all of them.
+    Who counts several things side by side gives `cpus` to all of them. `policy` is that of windows
+    whose names have none; upstream's is kick.
     """
     out = out.resolve()
     cpus = cpus or Cpus(out)
     boots = {
-        (kernel, seed): cpus.boot(Path(build), out / f"{kernel}-{seed}", seed)
+        (kernel, seed): cpus.boot(Path(build), out / f"{kernel}-{seed}", seed, policy)
         for seed in seeds
         for kernel, build in kernels.items()
     }

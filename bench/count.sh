@@ -48,6 +48,7 @@ bios() {
 # Of the kernel's command line.
 offset=${offset:-0}
 latency=${latency:-100000}
+policy=${policy:-kick}
 number=0
 # window NAME FLAGS FILE BLOCK NR STRIDE STEP each|end
 window() {
@@ -67,8 +68,7 @@ window() {
 	echo "window $number $title $4 $(cat /mnt/counted)"
 }
 
-# loops NAME WRITES ROLE...: closed loops of at least so many writes, see guest/loops.c; under
-# upstream's policy.
+# loops NAME WRITES ROLE...: closed loops of at least so many writes, see guest/loops.c.
 loops() {
 	title=$1
 	writes=$2
@@ -105,21 +105,21 @@ stream128() {
 	window "stream128$2" "$1" /mnt/fs/file 131072 512 1 1 end
 }
 
-policy=/proc/sys/vm/dontcache_policy
-[ ! -e "$policy" ] || echo kick > "$policy"
+sysctl=/proc/sys/vm/dontcache_policy
+[ ! -e $sysctl ] || echo "$policy" > $sysctl || exit 1
 single "$uncached" ""
 batch "$uncached" ""
 stream "$uncached" ""
 stream128 "$uncached" ""
 window bdev "$uncached" /dev/nullb1 4096 4096 2 1000003 end
 # Upstream leaves these in the page cache.
-[ ! -e "$policy" ] || window ext4 "$uncached" /mnt/ext4/file 4096 4096 2 1000003 end
+[ ! -e $sysctl ] || window ext4 "$uncached" /mnt/ext4/file 4096 4096 2 1000003 end
 batch 0 -buffered
 stream 0 -buffered
-if [ -e "$policy" ]; then
+if [ -e $sysctl ]; then
 	for name in lazy flush paced; do
 		# Not all kernels have all of them.
-		echo "$name" > "$policy" 2> /dev/null || {
+		echo "$name" > $sysctl 2> /dev/null || {
 			echo "no policy $name"
 			continue
 		}
@@ -130,7 +130,7 @@ if [ -e "$policy" ]; then
 	done
 fi
 
-[ ! -e "$policy" ] || echo kick > "$policy"
+[ ! -e $sysctl ] || echo "$policy" > $sysctl
 nullb nullb3 64 blocksize=4096 completion_nsec="$latency" hw_queue_depth=64
 dd if=/dev/zero of=/dev/nullb3 bs=1M count=64 oflag=direct status=none || exit 1
 for depth in 1 2 4 8 16 32; do

@@ -26,7 +26,7 @@ ARGUMENTS = (
     " noreplace-smp"
     # For count.sh: each seed starts its windows at another place between two ticks, and has a
     # device of another latency: loops in step with the tick would be counted, and not the kernel.
-    " offset={offset} latency={latency}"
+    " offset={offset} latency={latency} policy={policy}"
 )
 
 
@@ -88,15 +88,15 @@ class Cpus:
             self.free.put(cpu)
         self.pool = concurrent.futures.ThreadPoolExecutor(len(cpus))
 
-    def boot(self, build, out, seed):
+    def boot(self, build, out, seed, policy="kick"):
         """Boots when there is a CPU; returns a future."""
-        return self.pool.submit(self.boot_now, build, out, seed)
+        return self.pool.submit(self.boot_now, build, out, seed, policy)
 
-    def boot_now(self, build, out, seed):
+    def boot_now(self, build, out, seed, policy):
         """Waits for a CPU, and boots."""
         cpu = self.free.get()
         try:
-            return boot(build, out, seed, self.archive, self.plugin, cpu)
+            return boot(build, out, seed, policy, self.archive, self.plugin, cpu)
         finally:
             self.free.put(cpu)
 
@@ -110,8 +110,11 @@ def switches(text, number):
     return {name: nr for name, nr in found.items() if nr}
 
 
-def boot(build, out, seed, archive, plugin, cpu):
-    """Boots a kernel, and returns what it says of its windows, by name."""
+def boot(build, out, seed, policy, archive, plugin, cpu):
+    """Boots a kernel, and returns what it says of its windows, by name.
+
+    POLICY is that of the windows whose names have none, if the kernel knows policies.
+    """
     kernel = build / "arch/x86/boot/bzImage"
     for file in (kernel, build / "vmlinux"):
         if not file.is_file():
@@ -151,7 +154,9 @@ def boot(build, out, seed, archive, plugin, cpu):
         "-initrd",
         archive,
         "-append",
-        ARGUMENTS.format(offset=seed * 370, latency=95000 + seed * 7919 % 10007),
+        ARGUMENTS.format(
+            offset=seed * 370, latency=95000 + seed * 7919 % 10007, policy=policy
+        ),
     ]
     with (out / "qemu").open("wb") as log:
         try:

@@ -23,9 +23,9 @@ budget='s/^pub const BUDGET: usize = 64;/pub const BUDGET: usize = usize::MAX;/'
 folios='s/^const FOLIOS: usize = .*;/const FOLIOS: usize = 1;/'
 [[ $seeds =~ ^[1-9][0-9]?$ ]] || die "SEEDS=$seeds is not a number of boots" "make mechanisms SEEDS=9"
 variants=("$@")
-[ $# -gt 0 ] || variants=(paced thread unbounded folio-by-folio)
+[ $# -gt 0 ] || variants=(paced counted thread unbounded folio-by-folio)
 for variant in "${variants[@]}"; do
-	[ "$variant" = paced ] || [ -n "${files[$variant]:-}" ] || die "no variant $variant" "use some of paced ${!files[*]}"
+	[[ $variant = paced || $variant = counted ]] || [ -n "${files[$variant]:-}" ] || die "no variant $variant" "use some of paced counted ${!files[*]}"
 done
 
 # keep NAME IMAGE: what bench/count.py needs of a kernel, so that the next can be built.
@@ -50,9 +50,9 @@ keep rust "$("$ROOT/setup/kernel.sh" x86 rust+unpaced)"
 trap '"$ROOT/setup/overlay.sh"' EXIT
 for variant in "${variants[@]}"; do
 	"$ROOT/setup/overlay.sh"
-	# The only one that is an option.
-	if [ "$variant" = paced ]; then
-		keep paced "$("$ROOT/setup/kernel.sh" x86 rust)"
+	# With what the policy needs: under it, as users have it, and under upstream's.
+	if [[ $variant = paced || $variant = counted ]]; then
+		keep "$variant" "$("$ROOT/setup/kernel.sh" x86 rust)"
 		continue
 	fi
 	for file in ${files[$variant]}; do
