@@ -81,10 +81,10 @@ void dontcache_debug(struct backing_dev_info *bdi);
 void dontcache_unmark(struct address_space *mapping, struct folio *folio,
 		      bool dirty);
 
-/* So that what all CPUs may have counted is half of the least bound: to add it up takes long */
+/* What all CPUs may have counted and not added up: half of a bound of 16 MiB, see is_small() */
 static inline int dontcache_stat_batch(void)
 {
-	return clamp(512 / (int)nr_cpu_ids, 1, (int)WB_STAT_BATCH);
+	return clamp(2048 / (int)nr_cpu_ids, 1, (int)WB_STAT_BATCH);
 }
 
 /*
