@@ -31,7 +31,7 @@ filesystems=xfs
 # What kernels have that do not pace writers.
 default_policy=flush
 policies="flush lazy kick"
-if grep -q dontcache_must_wait /proc/kallsyms; then
+if grep -q dontcache_write_checks /proc/kallsyms; then
 	default_policy=paced
 	policies="$policies paced"
 fi

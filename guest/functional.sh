@@ -202,7 +202,7 @@ if [ "$ENGINE" = rust ]; then
 		dropping_tests
 		trace_tests
 	fi
-	if wants paced && grep -q dontcache_must_wait /proc/kallsyms; then
+	if wants paced && grep -q dontcache_write_checks /proc/kallsyms; then
 		paced_tests
 	elif wants paced; then
 		skip paced "not in this kernel"

@@ -83,7 +83,7 @@ nfs_tests() {
 		check "nfs: $flag, a mount that writes through" put_and_gone "$flag" none "/mnt/nfs/$flag-through" $len 65536
 	done
 	umount /mnt/nfs
-	if grep -q dontcache_must_wait /proc/kallsyms; then
+	if grep -q dontcache_write_checks /proc/kallsyms; then
 		check "nfs: a server that is paced" served
 	else
 		skip "nfs: a server that is paced" "not in this kernel"

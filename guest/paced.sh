@@ -123,6 +123,21 @@ error_told() {
 }
 
 # A write that must not sleep is refused while there is no room, and sees to it that there is: what
+# Who is told of an earlier error has written nothing, and fsync() is told as well.
+error_comes_first() {
+	umount /mnt/fs && mount /dev/nullb15 /mnt/fs &&
+		is ok io put 0 none "$1" 0 $len 65536 && sync "$1" || return 1
+	failing nullb15 100
+	told=$(put $DONTCACHE "$1" 0 4096)
+	sleep 1
+	failing nullb15 0
+	[ "$told" = ok ] && is EIO io put $DONTCACHE none "$1" $len 4096 4096 &&
+		is $len command stat -c %s "$1" &&
+		is ok io put $DONTCACHE none "$1" $len 4096 4096 &&
+		is $((len + 4096)) command stat -c %s "$1" && ! sync "$1" 2> /dev/null &&
+		truncate -s $len "$1"
+}
+
 # others have left dirty is on no list. XFS may refuse it for other reasons.
 refused_for_a_while() {
 	rm /mnt/fs/bounded
@@ -349,6 +364,7 @@ paced_tests() {
 		if [ -d "$inject" ]; then
 			check "paced: $fs, an error is heard by who writes" error_heard /mnt/fs/cached
 			check "paced: $fs, what fsync() has told is not" error_told /mnt/fs/cached
+			check "paced: $fs, an error comes before a write" error_comes_first /mnt/fs/cached
 		else
 			skip "paced: $fs, errors" "no CONFIG_FAIL_MAKE_REQUEST"
 		fi

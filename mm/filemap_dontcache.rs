@@ -37,7 +37,7 @@ use kernel::{
 ///
 /// Only called by `generic_write_sync()`, with a kiocb of its own.
 #[export]
-pub unsafe extern "C" fn dontcache_write(iocb: *mut bindings::kiocb, bytes: isize) -> c_int {
+pub unsafe extern "C" fn dontcache_write(iocb: *mut bindings::kiocb, bytes: isize) {
     // SAFETY: It is valid, and nobody writes it meanwhile.
     let iocb = unsafe { &*iocb };
     let has = |flag: c_int| iocb.ki_flags & flag != 0;
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn dontcache_write(iocb: *mut bindings::kiocb, bytes: isiz
     // This may be an interrupt, and mostly nothing of it is in the page cache. What fell back to
     // buffered I/O and is not written by its filesystem is left to the flusher.
     if has(bindings::IOCB_DIRECT as c_int) {
-        return 0;
+        return;
     }
 
     // SAFETY: The file is open, so its mapping lives.
@@ -55,22 +55,33 @@ pub unsafe extern "C" fn dontcache_write(iocb: *mut bindings::kiocb, bytes: isiz
     let lazy = has(bindings::IOCB_DONTCACHE_LAZY);
     let nowait = has(bindings::IOCB_NOWAIT);
 
-    from_result(|| mapping.wrote(first, last, bytes, lazy, nowait).map(|()| 0))
+    mapping.wrote(first, last, bytes, lazy, nowait);
 }
 
-/// Whether an uncached write of `bytes` that may not sleep is to be tried again by one that may.
+/// Whether an uncached write of `bytes` may begin, see [`Mapping::may_write`].
 ///
 /// # Safety
 ///
-/// Only called by `generic_write_checks_count()`, with the mapping of an open file.
+/// Only called by `generic_write_checks_count()` and `blkdev_write_iter()`, with a kiocb of their
+/// own.
 #[cfg(CONFIG_DONTCACHE_PACED)]
 #[export]
-pub unsafe extern "C" fn dontcache_must_wait(
-    mapping: *mut bindings::address_space,
-    bytes: i64,
-) -> bool {
+pub unsafe extern "C" fn dontcache_write_checks(iocb: *mut bindings::kiocb, bytes: i64) -> c_int {
+    const OTHERS: c_int = bindings::IOCB_DIRECT as c_int | bindings::IOCB_DONTCACHE_LAZY;
+
     // SAFETY: As promised by the caller.
-    unsafe { mapping::must_wait(mapping, usize::try_from(bytes).unwrap_or(0)) }
+    let (iocb, dsync) = unsafe { (&*iocb, bindings::iocb_is_dsync(iocb)) };
+
+    // Who waits for its own pages is told of their errors.
+    if iocb.ki_flags & OTHERS != 0 || dsync {
+        return 0;
+    }
+
+    // SAFETY: The file is open, so its mapping lives.
+    let mapping = unsafe { Mapping::from_raw((*iocb.ki_filp).f_mapping) };
+    let nowait = iocb.ki_flags & bindings::IOCB_NOWAIT != 0;
+
+    from_result(|| mapping.may_write(bytes, nowait).map(|()| 0))
 }
 
 /// Adds what paces writers to a `bdi_writeback`.

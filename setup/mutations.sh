@@ -45,7 +45,7 @@ mutation() {
 	mutation mark-kept dropping/retry.rs 'dontcache_folios*' '/^fn try_again/,/^}/s/^ *locked\.keep();$//'
 	mutation commit-forgotten dropping/retry.rs 'dontcache_folios*' 's/ \&\& !locked\.is_to_be_committed()//'
 	mutation nowait-starts-nothing writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/footprint\.writeback == 0/footprint.writeback == usize::MAX/'
-	mutation told-twice writeback/dirty.rs 'guest paced' 's/if errors & SEEN != 0 {/if errors \& SEEN == u32::MAX {/'
+	mutation told-twice writeback/dirty.rs 'guest paced' 's/ || errors & SEEN != 0 {/ || errors \& SEEN == u32::MAX {/'
 	mutation writers-do-not-wait writeback/wb.rs 'guest paced' '/fn pace/,/^}/s/if nowait ||/if target > 0 || nowait ||/'
 	mutation stuck-is-waited-for writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/let stuck = wb\.stuck();/let stuck = 0;/'
 	mutation nowait-finds-nothing-out writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/^ *wb\.heed(.*$//'

@@ -193,17 +193,13 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Optio
 /// # Safety
 ///
 /// The file of the mapping is open, and no locks are held.
-///
-/// # Errors
-///
-/// That of an earlier write, once: who does not call fsync() would write on and on.
 #[inline]
 pub(super) unsafe fn wrote(
     mapping: *mut bindings::address_space,
     first: usize,
     end: usize,
     nowait: bool,
-) -> Result {
+) {
     // SAFETY: As promised by the caller.
     let Some(dirty) = (unsafe { of(mapping).or_else(|| make(mapping, nowait)) }) else {
         let range = Range {
@@ -221,7 +217,7 @@ pub(super) unsafe fn wrote(
                 write(mapping, range);
             }
         }
-        return Ok(());
+        return;
     };
     let mut pending = dirty.pending.lock();
     let now = jiffies();
@@ -254,13 +250,15 @@ pub(super) unsafe fn wrote(
     }
 
     // SAFETY: As promised by the caller.
-    let errors = unsafe { errors(mapping) };
+    let (Some(dirty), errors) = (unsafe { (of(mapping), errors(mapping)) }) else {
+        return Ok(());
+    };
 
     if errors & !SEEN == dirty.told.load(Relaxed) {
         return Ok(());
     }
-    dirty.told.store(errors & !SEEN, Relaxed);
-    if errors & SEEN != 0 {
+    // Of those that write side by side, one.
+    if dirty.told.xchg(errors & !SEEN, Relaxed) == errors & !SEEN || errors & SEEN != 0 {
         return Ok(());
     }
     to_result(-((errors & bindings::MAX_ERRNO) as c_int))
@@ -268,7 +266,19 @@ pub(super) unsafe fn wrote(
 
 /// Whether a writer of so many `bytes` that may not wait has to.
 ///
+}
 /// # Safety
+/// Whether an earlier write could not be written to the device, which nobody was told.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+///
+/// # Errors
+///
+/// That of the write, once: who does not call fsync() would write on and on.
+#[inline]
+pub(super) unsafe fn failed(mapping: *mut bindings::address_space) -> Result {
 ///
 /// The file of the mapping is open.
 pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, bytes: usize) -> bool {

@@ -49,17 +49,6 @@ unsafe fn policy_of(mapping: *mut bindings::address_space) -> Policy {
     policy()
 }
 
-/// Whether a writer of so many `bytes` that may not wait has to.
-///
-/// # Safety
-///
-/// The file of the mapping is open.
-#[cfg(CONFIG_DONTCACHE_PACED)]
-pub unsafe fn must_wait(mapping: *mut bindings::address_space, bytes: usize) -> bool {
-    // SAFETY: As promised by the caller.
-    unsafe { policy_of(mapping) == Policy::Paced && super::dirty::must_wait(mapping, bytes) }
-}
-
 /// Puts the policy called `name` in force, for writes that finish from now on.
 ///
 /// # Errors
@@ -95,6 +84,34 @@ impl Mapping {
         unsafe { bindings::dontcache_mapping_busy(self.0.get()) }
     }
 
+    /// Whether a write of `bytes` may begin, if writers are paced.
+    ///
+    /// Context: task that has the file open; its inode's lock may be held. Does not sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` for one that is `nowait` and would have to wait. That of an earlier write, once:
+    /// before anything is copied, or it would be taken for this one's. It stays for fsync().
+    #[cfg(CONFIG_DONTCACHE_PACED)]
+    #[inline]
+    pub fn may_write(&self, bytes: i64, nowait: bool) -> Result {
+        use super::dirty;
+
+        let mapping = self.0.get();
+
+        // SAFETY: The mapping is valid, and the file that it is of is open.
+        unsafe {
+            if policy_of(mapping) != Policy::Paced {
+                return Ok(());
+            }
+            dirty::failed(mapping)?;
+            if nowait && dirty::must_wait(mapping, usize::try_from(bytes).unwrap_or(0)) {
+                return Err(EAGAIN);
+            }
+        }
+        Ok(())
+    }
+
     /// Follows a write of `bytes` bytes at `first..=last`.
     ///
     /// `lazy` stands for `RWF_DONTCACHE_LAZY`, `nowait` for `IOCB_NOWAIT`. Errors of the writeback
@@ -102,12 +119,8 @@ impl Mapping {
     ///
     /// Context: task that has the file open, no locks held that writeback takes. May sleep unless
     /// `nowait`.
-    ///
-    /// # Errors
-    ///
-    /// That of an earlier write, once, if writers are paced.
     #[inline]
-    pub fn wrote(&self, first: i64, last: i64, bytes: isize, lazy: bool, nowait: bool) -> Result {
+    pub fn wrote(&self, first: i64, last: i64, bytes: isize, lazy: bool, nowait: bool) {
         let policy = if lazy {
             Policy::Lazy
         } else {
@@ -120,9 +133,9 @@ impl Mapping {
             if self.decide(policy, first, last, bytes, nowait) == Decision::Kick {
                 self.kick();
             }
-            return Ok(());
+            return;
         }
-        self.start(policy, first, last, bytes, nowait)
+        self.start(policy, first, last, bytes, nowait);
     }
 
     /// What follows such a write; see [`policy::decide`].
@@ -162,7 +175,7 @@ impl Mapping {
 
     /// As [`Mapping::wrote`], for policies that look at the range. For that only.
     #[inline(never)]
-    fn start(&self, policy: Policy, first: i64, last: i64, bytes: isize, nowait: bool) -> Result {
+    fn start(&self, policy: Policy, first: i64, last: i64, bytes: isize, nowait: bool) {
         match self.decide(policy, first, last, bytes, nowait) {
             Decision::Nothing => (),
             Decision::Skip => count(bindings::vm_event_item_DONTCACHE_SKIP, 1),
@@ -172,7 +185,7 @@ impl Mapping {
                 let (first, end) = (first as usize, (last as usize).saturating_add(1));
 
                 // SAFETY: The mapping is valid, and the file that it is of is open.
-                return unsafe { super::dirty::wrote(self.0.get(), first, end, nowait) };
+                unsafe { super::dirty::wrote(self.0.get(), first, end, nowait) };
             }
             // There is none of that name.
             #[cfg(not(CONFIG_DONTCACHE_PACED))]
@@ -189,6 +202,5 @@ impl Mapping {
                 );
             }
         }
-        Ok(())
     }
 }
