@@ -97,6 +97,8 @@ enum Event {
     /// A writer was granted its turn.
     Run(usize),
     Done(usize),
+    /// As that, of who does not wait for a turn and writes on.
+    Others(usize),
     Soon,
     Later,
     /// The first of those that wait looks.
@@ -112,7 +114,7 @@ struct World {
     span: Micros,
     now: usize,
     events: BinaryHeap<Reverse<(usize, Event)>>,
-    queue: VecDeque<usize>,
+    queue: VecDeque<Event>,
     in_flight: usize,
     footprint: usize,
     peak: usize,
@@ -214,6 +216,10 @@ impl World {
             }
             self.peak_target = self.peak_target.max(self.target());
         }
+                Event::Others(pages) => {
+                    self.done(pages);
+                    self.others(pages);
+                }
     }
 
     fn write(&mut self, writer: usize) {
@@ -313,28 +319,28 @@ impl World {
         for page in pages {
             file.dirty.remove(&page);
             if request > 0 && (next != Some(page) || request == self.device.request) {
-                self.queue.push_back(request);
+                self.queue.push_back(Event::Done(request));
                 request = 0;
             }
             request += 1;
             next = Some(page + 1);
         }
         if request > 0 {
-            self.queue.push_back(request);
+            self.queue.push_back(Event::Done(request));
         }
         self.dispatch();
     }
 
     fn dispatch(&mut self) {
         while self.in_flight < self.device.depth {
-            let Some(pages) = self.queue.pop_front() else {
+            let Some(request) = self.queue.pop_front() else {
                 break;
             };
 
             self.in_flight += 1;
             let stalls = self.stall.1.saturating_sub(self.now);
             let stalls = if self.now < self.stall.0 { 0 } else { stalls };
-            self.at(self.device.latency + stalls, Event::Done(pages));
+            self.at(self.device.latency + stalls, request);
         }
     }
 
@@ -356,10 +362,20 @@ impl World {
             let now = self.now / JIFFY;
 
             if let Some(range) = self.files[writer]
+    /// As with `O_DSYNC`.
+    fn others(&mut self, pages: usize) {
+        self.footprint += pages;
+        self.queue.push_back(Event::Others(pages));
+        self.dispatch();
+    }
+
                 .pending
                 .take(now, gather, GATHER, TAIL, SHIFT)
             {
                 self.submit(writer, range);
+        if !self.waiting.is_empty() {
+            self.patience.written(pages);
+        }
             }
             if !self.files[writer].pending.is_empty() && self.listed.insert(writer) {
                 self.later(GATHER);
@@ -632,6 +648,33 @@ fn a_stall_is_got_over() {
             "{size}: {} of {}",
             world.footprint,
             world.target()
+/// Others that write with `O_DSYNC` wait for their own pages, and for no turn: as much as they have
+/// under writeback is above the bound for ever.
+#[test]
+fn who_waits_has_half_beside_those_that_do_not() {
+    let device = Device {
+        depth: 8,
+        latency: 8000,
+        request: 32,
+    };
+    for size in [1 << 20, 4 << 20] {
+        let mut world = World::new(device, vec![Load { size, ..STREAM }], 20);
+
+        for _ in 0..64 {
+            world.others(device.request);
+        }
+        world.run(2_000_000);
+        let before = world.files[0].bytes;
+        world.run(12_000_000);
+        let rate = (world.files[0].bytes - before) / 10 >> SHIFT;
+        assert!(
+            rate * 100 >= device.best() * 20,
+            "{rate} of {}",
+            device.best()
+        );
+    }
+}
+
         );
     }
 }

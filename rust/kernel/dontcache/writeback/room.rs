@@ -78,7 +78,7 @@ pub struct Turns {
     /// To those that have not run since, and how often that was given up.
     owed: usize,
     round: usize,
-    /// When the last of them was promised it, when somebody looked last, and when for others too.
+    /// When the first of them was promised it, when somebody looked last, and when for others too.
     promised: usize,
     looked: usize,
     served: usize,
@@ -129,11 +129,14 @@ impl Turns {
     /// A writer may write `pages`, when it runs. Returns what it has to tell then.
     pub fn granted(&mut self, pages: usize, now: usize) -> usize {
         self.owed = self.owed.saturating_add(pages);
-        self.promised = now;
         self.round
     }
 
     /// What writers took of their promises, in pages: the difference of two of them counts.
+        // The oldest promise counts: others are made all the time.
+        if self.owed == 0 {
+            self.promised = now;
+        }
     pub fn taken(&self) -> usize {
         self.taken
     }
@@ -207,8 +210,8 @@ pub struct Patience {
     /// When somebody looked last, and for the first time.
     seen: usize,
     first: Option<usize>,
-    /// The most that there was, less twice what has had a share.
-    mark: usize,
+    /// What was written since, less twice what has had a share.
+    written: usize,
     /// The least that there was, and what those that were let go are to write since.
     least: usize,
     coming: usize,
@@ -227,7 +230,7 @@ impl Patience {
             tenth,
             seen: 0,
             first: None,
-            mark: 0,
+            written: 0,
             least: usize::MAX,
             coming: 0,
             since: 0,
@@ -255,16 +258,24 @@ impl Patience {
 
     /// So many pages were let go as a share.
     pub fn shared(&mut self, pages: usize) {
-        self.mark = self.mark.saturating_sub(pages.saturating_mul(2));
+        self.written = self.written.saturating_sub(pages.saturating_mul(2));
         self.let_go(pages);
+    }
+
+    /// So many pages were written while somebody waits, whoever has dirtied them.
+    pub fn written(&mut self, pages: usize) {
+        if self.first.is_some() {
+            self.written = self.written.saturating_add(pages);
+        }
     }
 
     /// One of those that wait looks, and finds that.
     ///
     /// Less than ever is progress. Less than the last time is not: who does not wait for a turn
-    /// makes it more again, for ever. With progress it ends after 200 ms too, as the pauses of
-    /// balance_dirty_pages() do: what one large write has left, or others lazily, may take minutes.
-    /// From then on, half of what is written is for them.
+    /// makes it more again, for ever. It ends after 200 ms too, as the pauses of
+    /// balance_dirty_pages() do: what one large write has left, or others lazily, may take minutes,
+    /// and those that write with O_DSYNC wait for their own pages only. From then on, half of what
+    /// is written is for them; a share that is too small for anybody adds up.
     pub fn found(&mut self, footprint: Footprint, now: usize) -> Advice {
         let gap = now.wrapping_sub(self.seen);
         // Who may not wait comes back later, and finds that nothing has been done.
@@ -279,11 +290,9 @@ impl Patience {
         self.seen = now;
         self.dirty = self.dirty.min(footprint.dirty());
         self.busy = self.busy.max(footprint.writeback);
-        self.mark = self.mark.max(footprint.all);
 
         let first = *self.first.get_or_insert(now);
-        let share = (self.mark - footprint.all) / 2;
-
+        let share = self.written / 2;
         let more = footprint.all.saturating_sub(self.least);
 
         if footprint.all < self.least || (1..=self.coming).contains(&more) {
@@ -623,7 +632,9 @@ mod tests {
     fn who_has_no_room_for_long_has_half_of_what_is_written() {
         const START: usize = MAX - 4;
         let mut patience = Patience::new(10);
-        let mut found = |all, after, shared| {
+        let mut found = |written, all, after, shared| {
+            patience.written(written);
+
             let advice = patience.found(of(all, 0), START.wrapping_add(after));
 
             patience.shared(shared);
@@ -631,31 +642,30 @@ mod tests {
         };
 
         // For 200 ms they wait for room, whatever is written.
-        assert_eq!(found(1000, 0, 0), Wait);
-        assert_eq!(found(800, 19, 0), Wait);
-        assert_eq!(found(790, 20, 100), Share(105));
+        assert_eq!(found(200, 999, 19, 0), Wait);
+        assert_eq!(found(10, 998, 20, 100), Share(105));
         // What nobody took is there the next time, and the rest is not there twice.
-        assert_eq!(found(700, 21, 50), Share(50));
-        assert_eq!(found(701, 22, 0), Wait);
-        // What others have made more of counts when it is written.
-        assert_eq!(found(900, 23, 0), Wait);
-        assert_eq!(found(800, 24, 50), Share(50));
+        assert_eq!(found(90, 997, 21, 50), Share(50));
+        assert_eq!(found(1, 996, 22, 0), Wait);
+        // Whatever others make it meanwhile.
+        assert_eq!(found(1, 1200, 23, 0), Share(1));
         // More than there is, if one had to be let go.
-        assert_eq!(found(698, 25, MAX), Share(51));
-        assert_eq!(found(690, 26, 0), Wait);
-        assert_eq!(found(689, 27, 0), Wait);
-        assert_eq!(found(688, 28, 0), Share(1));
+        assert_eq!(found(100, 995, 25, MAX), Share(51));
+        assert_eq!(found(1, 994, 26, 0), Wait);
+        assert_eq!(found(1, 993, 27, 0), Share(1));
         // No progress is none.
-        assert_eq!(found(688, 38, 0), Kick);
-        assert_eq!(found(688, 39, 0), Share(1));
-        assert_eq!(found(688, 78, 0), Kick);
-        assert_eq!(found(688, 118, 0), Kick);
-        assert_eq!(found(688, 127, 0), Share(1));
-        assert_eq!(found(688, 128, 0), despair(688));
+        assert_eq!(found(0, 993, 37, 0), Kick);
+        assert_eq!(found(MAX, 993, 38, 0), Share(MAX / 2));
+        assert_eq!(found(0, 993, 77, 0), Kick);
+        assert_eq!(found(0, 993, 117, 0), Kick);
+        assert_eq!(found(0, 993, 126, 0), Share(MAX / 2));
+        assert_eq!(found(0, 993, 127, 0), despair(993));
     }
 
     #[test]
     fn who_had_room_waits_for_it_again() {
+        // What was written before somebody waited is not theirs.
+        assert_eq!(found(500, 1000, 0, 0), Wait);
         let mut patience = Patience::new(10);
 
         assert_eq!(patience.found(of(1000, 0), 0), Wait);
@@ -665,6 +675,9 @@ mod tests {
         assert_eq!(patience.found(of(800, 0), 40), Share(50));
         // So does who comes when nobody has waited for a while.
         assert_eq!(patience.found(of(700, 0), 90), Wait);
-        assert_eq!(patience.found(of(600, 0), 110), Share(50));
+        patience.written(30);
+        assert_eq!(patience.found(of(600, 0), 110), Share(15));
     }
 }
+        patience.written(500);
+        patience.written(100);

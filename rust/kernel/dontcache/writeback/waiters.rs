@@ -23,6 +23,9 @@ use crate::{
 };
 use core::ptr;
 
+/// How many of those that wait may have a share at a time.
+const LOOKED_AT: usize = 64;
+
 /// Writers that wait, first come first served, and what they wait for.
 ///
 /// # Invariants
@@ -138,12 +141,16 @@ impl Waiters {
     }
 
     /// Lets those go on that fit into `most` pages, in their order, though there is no room. Who is
-    /// to write more waits for room: it may be who left none.
+    /// to write more waits for room: it may be who left none. Not all are looked at, since
+    /// completions wait for that.
     pub(super) fn share(&mut self, most: usize) {
         let (mut left, mut at) = (most, self.first);
 
-        // SAFETY: By the type invariants.
-        while let Some(waiter) = unsafe { at.as_ref() } {
+        for _ in 0..LOOKED_AT {
+            // SAFETY: By the type invariants.
+            let Some(waiter) = (unsafe { at.as_ref() }) else {
+                break;
+            };
             let this = at;
 
             at = waiter.next;

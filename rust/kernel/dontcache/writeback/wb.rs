@@ -859,6 +859,7 @@ pub(super) unsafe fn of(mapping: *mut bindings::address_space) -> Option<Arc<Wb>
         Current::of(mapping)
             .get()
             .map(arc)
+            queue.patience.written(pages);
             .or_else(|| of_device(mapping).map(arc))
     }
 }
