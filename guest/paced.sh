@@ -37,9 +37,10 @@ bounded() {
 knobs() {
 	bdi=/sys/block/nullb15/bdi
 	set_policy lazy
-	echo paced > $bdi/dontcache_policy && echo 1000000 > $bdi/dontcache_max_bytes &&
-		is paced cat $bdi/dontcache_policy && is 1003520 cat $bdi/dontcache_max_bytes &&
-		bounded "$1" 400
+	# Less than the queue of the device.
+	echo paced > $bdi/dontcache_policy && echo 130000 > $bdi/dontcache_max_bytes &&
+		is paced cat $bdi/dontcache_policy && is 131072 cat $bdi/dontcache_max_bytes &&
+		bounded "$1" 100
 	knobs_status=$?
 	set_policy paced
 	echo default > $bdi/dontcache_policy && echo 0 > $bdi/dontcache_max_bytes &&
@@ -122,7 +123,6 @@ error_told() {
 		is ok io put $DONTCACHE none "$1" 0 4096 4096
 }
 
-# A write that must not sleep is refused while there is no room, and sees to it that there is: what
 # Who is told of an earlier error has written nothing, and fsync() is told as well.
 error_comes_first() {
 	umount /mnt/fs && mount /dev/nullb15 /mnt/fs &&

@@ -47,6 +47,8 @@ mutation() {
 	mutation nowait-starts-nothing writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/footprint\.writeback == 0/footprint.writeback == usize::MAX/'
 	mutation told-twice writeback/dirty.rs 'guest paced' 's/ || errors & SEEN != 0 {/ || errors \& SEEN == u32::MAX {/'
 	mutation writers-do-not-wait writeback/wb.rs 'guest paced' '/fn pace/,/^}/s/if nowait ||/if target > 0 || nowait ||/'
+	mutation queue-is-not-waited-for writeback/room.rs 'guest paced' 's/self\.writeback <= queue/self.writeback <= queue || queue > 0/'
+	mutation errors-are-not-told writeback/dirty.rs 'guest paced' 's/^    to_result(-((errors.*/    let _ = to_result(0);\n    Ok(())/'
 	mutation stuck-is-waited-for writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/let stuck = wb\.stuck();/let stuck = 0;/'
 	mutation nowait-finds-nothing-out writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/^ *wb\.heed(.*$//'
 	mutation remembered-twice dropping/retries.rs 'dontcache_*' 's/\.is_none_or(|other| other\.pfn == retry\.pfn)/.is_none()/'

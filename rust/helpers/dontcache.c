@@ -101,6 +101,19 @@ rust_helper_dontcache_io_pages(struct address_space *mapping)
 	return inode_to_bdi(mapping->host)->io_pages;
 }
 
+/* Stacked devices have no queue, those of a scheduler are its */
+__rust_helper unsigned long
+rust_helper_dontcache_queue_pages(struct address_space *mapping)
+{
+	struct super_block *sb = mapping->host->i_sb;
+	struct block_device *bdev = sb_is_blkdev_sb(sb) ? I_BDEV(mapping->host) : sb->s_bdev;
+	struct request_queue *q = bdev ? bdev_get_queue(bdev) : NULL;
+
+	if (!q || !queue_is_mq(q))
+		return ULONG_MAX;
+	return inode_to_bdi(mapping->host)->io_pages * q->nr_requests * q->nr_hw_queues;
+}
+
 __rust_helper bool rust_helper_dontcache_killed(void)
 {
 	return fatal_signal_pending(current);

@@ -18,9 +18,8 @@ use super::units::{
 /// A bound is no lower: 4 MiB with pages of 4 KiB.
 pub const LEAST: Pages = Pages(1024);
 
-/// The bound of a device that nobody has measured. With the least, writers that begin together wait
-/// for one another without need, and are out of step from then on.
-pub const FIRST: Pages = Pages(2048);
+/// The bound of a device that nobody has measured is no higher: 16 MiB.
+pub const FIRST: Pages = Pages(4096);
 
 /// A rate is measured over at least this time.
 const WINDOW: Micros = Micros::from_millis(10);
@@ -34,6 +33,12 @@ const SLOWEST: Micros = Micros::from_millis(1000);
 /// The first is not thought to: blocks may have been allocated, and a disk been spun up. On a
 /// device that is busy from then on there is no second.
 const FIRST_SLOWEST: Micros = Micros::from_millis(50);
+
+/// The bound of a device that nobody has measured, and whose queue takes so much: twice that, since
+/// a fast device has written a gigabyte before it is measured.
+pub fn first(queue: Pages) -> Pages {
+    Pages(queue.0.saturating_mul(2).clamp(LEAST.0, FIRST.0))
+}
 
 /// What has been measured.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,13 +70,13 @@ impl Control {
         self.latency
     }
 
-    /// The bound, if the device is to have `span` to write it.
+    /// The bound, if the device is to have `span` to write it. Its queue takes `queue`.
     ///
     /// Twice the time of a request at least, or the device would have nothing to do while what was
     /// written is replaced.
-    pub fn target(&self, span: Micros) -> Pages {
+    pub fn target(&self, span: Micros, queue: Pages) -> Pages {
         if self.rate == Rate::default() {
-            return FIRST;
+            return first(queue);
         }
         let span = span.max(Micros(self.latency.0.saturating_mul(2)));
 
@@ -80,11 +85,11 @@ impl Control {
 
     /// The bound after one of `before`, since when `written` were written. It goes down by a
     /// quarter of that: else writers would wait for all that there is above it.
-    pub fn follow(&mut self, before: Pages, written: Pages, span: Micros) -> Pages {
+    pub fn follow(&mut self, before: Pages, written: Pages, span: Micros, queue: Pages) -> Pages {
         let written = self.rest.saturating_add(written.0);
 
         self.rest = written % 4;
-        self.target(span)
+        self.target(span, queue)
             .max(Pages(before.0.saturating_sub(written / 4)))
     }
 
@@ -188,6 +193,7 @@ mod tests {
     use super::*;
 
     const SPAN: Micros = Micros::from_millis(20);
+    const QUEUE: Pages = Pages(usize::MAX);
     const MAX: usize = usize::MAX;
 
     #[derive(Clone, Copy)]
@@ -224,7 +230,7 @@ mod tests {
     }
 
     fn target(events: &[Event]) -> usize {
-        follow(Control::default(), events).target(SPAN).0
+        follow(Control::default(), events).target(SPAN, QUEUE).0
     }
 
     /// A window of a hundred pages in each millisecond ended at 0.
@@ -239,7 +245,7 @@ mod tests {
 
     /// The bound after that window and `events`.
     fn then(events: &[Event]) -> usize {
-        follow(measured(0), events).target(SPAN).0
+        follow(measured(0), events).target(SPAN, QUEUE).0
     }
 
     /// The latency, if it was 800 before.
@@ -249,17 +255,33 @@ mod tests {
 
     #[test]
     fn target_is_what_is_written_in_the_span_and_not_below_the_least() {
-        assert_eq!(target(&[]), 2048);
+        assert_eq!(target(&[]), 4096);
         assert_eq!(target(&[Held, Written(0, 0), Written(10_000, 512)]), 1024);
         assert_eq!(target(&[Held, Written(0, 0), Written(10_000, 513)]), 1025);
         assert_eq!(target(&[Held, Written(0, 0), Written(10_000, 1000)]), 2000);
     }
 
     #[test]
+    fn first_bound_keeps_the_queue_full() {
+        let first = |queue| Control::default().target(SPAN, Pages(queue)).0;
+
+        for (queue, bound) in [
+            (0, 1024),
+            (512, 1024),
+            (513, 1026),
+            (2048, 4096),
+            (2049, 4096),
+        ] {
+            assert_eq!(first(queue), bound);
+        }
+        assert_eq!(measured(0).target(SPAN, Pages(0)).0, 2000);
+    }
+
+    #[test]
     fn target_is_what_is_written_in_twice_the_latency() {
-        assert_eq!(measured(10_000).target(SPAN).0, 2000);
-        assert_eq!(measured(11_000).target(SPAN).0, 2200);
-        assert_eq!(measured(MAX / 2 + 1).target(SPAN).0, MAX / 16_000);
+        assert_eq!(measured(10_000).target(SPAN, QUEUE).0, 2000);
+        assert_eq!(measured(11_000).target(SPAN, QUEUE).0, 2200);
+        assert_eq!(measured(MAX / 2 + 1).target(SPAN, QUEUE).0, MAX / 16_000);
         assert_eq!(measured(7).latency(), Micros(7));
         assert_eq!(measured(7).rate().in_time(Micros(1000)), Pages(100));
     }
@@ -269,7 +291,7 @@ mod tests {
     fn window_is_from_a_completion_to_another() {
         // What the first has written was not written since.
         assert_eq!(target(&[Held, Written(0, 9000), Written(10_000, 1000)]), 2000);
-        assert_eq!(target(&[Held, Written(0, 0), Written(9_999, 9000)]), 2048);
+        assert_eq!(target(&[Held, Written(0, 0), Written(9_999, 9000)]), 4096);
         assert_eq!(then(&[Held, Written(3, 500), Written(5, 500), Written(10_000, 1000)]), 2500);
         assert_eq!(target(&[Held, Written(0, 0), Written(20_000, 3000)]), 3000);
         assert_eq!(target(&[Held, Written(MAX - 4999, 0), Written(5000, 1000)]), 2000);
@@ -277,14 +299,14 @@ mod tests {
         assert_eq!(then(&[Held, Written(10_000, 1000), Held, Written(20_000, 1000)]), 2000);
         assert_eq!(then(&[Held, Written(10_000, 1000), Held, Written(19_999, 9000)]), 2000);
         // Not below the time of a request, here 30 ms.
-        assert_eq!(target(&[Alone(0), Held, Written(30_000, 0), Written(59_999, 9000)]), 2048);
+        assert_eq!(target(&[Alone(0), Held, Written(30_000, 0), Written(59_999, 9000)]), 4096);
         assert_eq!(target(&[Alone(0), Held, Written(30_000, 0), Written(60_000, 3000)]), 6000);
     }
 
     #[test]
     #[rustfmt::skip]
     fn window_without_a_held_writer_says_nothing() {
-        assert_eq!(target(&[Written(0, 0), Written(10_000, 9000), Written(20_000, 9000)]), 2048);
+        assert_eq!(target(&[Written(0, 0), Written(10_000, 9000), Written(20_000, 9000)]), 4096);
         assert_eq!(then(&[Written(10_000, 9000)]), 2000);
         assert_eq!(then(&[Written(5000, 0), Held, Written(10_000, 2000)]), 2500);
         // Each window has to have one of its own.
@@ -313,7 +335,7 @@ mod tests {
             control.held();
             control.written(Instant(now), Pages(pages));
         }
-        control.target(SPAN).0
+        control.target(SPAN, QUEUE).0
     }
 
     #[test]
@@ -326,7 +348,7 @@ mod tests {
             (10_499, 500),
         ];
 
-        assert_eq!(bursts(some.into_iter()), 2048);
+        assert_eq!(bursts(some.into_iter()), 4096);
         assert_eq!(
             bursts(some.into_iter().chain([(10_998, 500), (30_000, 9)])),
             2856
@@ -340,7 +362,7 @@ mod tests {
             bursts((0..60).map(|nr| (400 * nr, if nr == 25 { 1040 } else { 40 }))),
             4000
         );
-        assert_eq!(bursts((0..50).map(|nr| (400 * nr, 40))), 2048);
+        assert_eq!(bursts((0..50).map(|nr| (400 * nr, 40))), 4096);
     }
 
     #[test]
@@ -403,7 +425,8 @@ mod tests {
     #[test]
     fn bound_goes_down_by_a_quarter_of_what_is_written() {
         let mut control = measured(0);
-        let mut follow = |before, written| control.follow(Pages(before), Pages(written), SPAN).0;
+        let mut follow =
+            |before, written| control.follow(Pages(before), Pages(written), SPAN, QUEUE).0;
 
         assert_eq!(follow(1999, 0), 2000);
         assert_eq!(follow(5000, 4), 4999);

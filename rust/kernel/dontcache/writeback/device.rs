@@ -4,7 +4,8 @@
 
 use super::{
     dirty::Dirty,
-    policy::Policy, //
+    policy::Policy,
+    units::Pages, //
 };
 use crate::{
     alloc::AllocError,
@@ -37,6 +38,8 @@ pub(super) struct Device {
     pub(super) lists: SpinLock<Listed>,
     /// What a bound is at most, in pages: `usize::MAX` if nobody said.
     pub(super) most: Atomic<usize>,
+    /// What its queue takes, in pages: `usize::MAX` if it has none, or nobody has looked.
+    pub(super) queue: Atomic<usize>,
     policy: Atomic<u32>,
 }
 
@@ -129,11 +132,18 @@ impl Device {
             pin_init!(Self {
                 lists <- new_spinlock!(Listed(0), "dontcache_lists"),
                 most: Atomic::new(usize::MAX),
+                queue: Atomic::new(usize::MAX),
                 policy: Atomic::new(NONE),
             }),
             GFP_KERNEL,
         )
         .map_err(|_| AllocError)
+    }
+
+    /// What its queue takes.
+    #[inline]
+    pub(super) fn queue(&self) -> Pages {
+        Pages(self.queue.load(Relaxed))
     }
 
     /// The policy of the device, if it has one of its own.

@@ -140,14 +140,19 @@ unsafe fn of<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
 #[cold]
 unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Option<&'a Dirty> {
     // SAFETY: As promised by the caller.
-    let (wb, good, told) = unsafe {
+    let (wb, good, queue, told) = unsafe {
         (
             wb::of(mapping)?,
             bindings::dontcache_io_pages(mapping),
+            bindings::dontcache_queue_pages(mapping),
             errors(mapping) & !SEEN,
         )
     };
     let device = wb.device().clone();
+
+    // Somebody may have set it anew.
+    device.queue.store(queue, Relaxed);
+
     let home = LockedBy::new(&device.lists, wb);
     let new = Arc::pin_init(
         pin_init!(Dirty {
@@ -225,6 +230,7 @@ pub(super) unsafe fn wrote(
     let left = !pending.is_empty();
     let touched = Pages((end - first).div_ceil(1 << PAGE_SHIFT));
     let turn = pending.turn(touched, dirty.good).0;
+    let submits = pending.submits(touched, dirty.good);
     let credit = pending.spend(touched, now, wb::PROMISED);
 
     drop(pending);
@@ -242,13 +248,25 @@ pub(super) unsafe fn wrote(
 
     if !credit {
         // SAFETY: As promised by the caller.
-        let granted = unsafe { wb::pace(mapping, turn, nowait) };
+        let granted = unsafe { wb::pace(mapping, turn, submits, nowait) };
 
         if granted > 0 {
             dirty.pending.lock().grant(Pages(granted), jiffies());
         }
     }
+}
 
+/// Whether an earlier write could not be written to the device, which nobody was told.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+///
+/// # Errors
+///
+/// That of the write, once: who does not call fsync() would write on and on.
+#[inline]
+pub(super) unsafe fn failed(mapping: *mut bindings::address_space) -> Result {
     // SAFETY: As promised by the caller.
     let (Some(dirty), errors) = (unsafe { (of(mapping), errors(mapping)) }) else {
         return Ok(());
@@ -266,27 +284,16 @@ pub(super) unsafe fn wrote(
 
 /// Whether a writer of so many `bytes` that may not wait has to.
 ///
-}
 /// # Safety
-/// Whether an earlier write could not be written to the device, which nobody was told.
-///
-/// # Safety
-///
-/// The file of the mapping is open.
-///
-/// # Errors
-///
-/// That of the write, once: who does not call fsync() would write on and on.
-#[inline]
-pub(super) unsafe fn failed(mapping: *mut bindings::address_space) -> Result {
 ///
 /// The file of the mapping is open.
 pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, bytes: usize) -> bool {
     // SAFETY: As promised by the caller.
     unsafe {
         let good = of(mapping).map_or(LEAST_GOOD, |dirty| dirty.good.0);
+        let pages = bytes >> PAGE_SHIFT;
 
-        wb::must_wait(mapping, good.max(bytes >> PAGE_SHIFT))
+        wb::must_wait(mapping, good.max(pages), pages >= good)
     }
 }
 

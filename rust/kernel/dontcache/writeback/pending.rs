@@ -153,6 +153,11 @@ impl Pending {
     /// write. What was granted `ticks` jiffies ago is not there any more: who goes from file to
     /// file has a turn in one of them.
     #[inline]
+    /// Whether who has written `pages` at once submits that itself, and leaves it to no worker.
+    pub fn submits(&self, pages: Pages, good: Pages) -> bool {
+        self.streams || pages >= good
+    }
+
     pub fn spend(&mut self, pages: Pages, now: usize, ticks: usize) -> bool {
         if now.wrapping_sub(self.granted) >= ticks {
             self.credit = Pages(0);
@@ -410,6 +415,16 @@ mod tests {
         assert_eq!(pending.wrote(8 * PAGE, 9 * PAGE, 0, GOOD, false, SHIFT), Write(range(1, 9)));
         // What a writer leaves gathers from then on.
         let tail = [(0, PAGE), (PAGE, 8 * PAGE + 1)];
+
+    #[test]
+    fn streams_and_what_is_large_are_submitted_by_who_writes() {
+        let submits = |writes, pages| follow(writes).0.submits(Pages(pages), GOOD);
+
+        assert!(submits(&[(0, PAGE)], 1));
+        assert!(!submits(&[(PAGE, 2 * PAGE)], 7));
+        assert!(submits(&[(PAGE, 2 * PAGE)], 8));
+        assert!(submits(&[(PAGE, 2 * PAGE), (2 * PAGE, 3 * PAGE)], 1));
+    }
 
         assert_eq!(taken(&tail, 2 * TAIL, 209), [None, some(8, 9)]);
         assert_eq!(taken(&tail, 2 * TAIL, 210), [some(8, 9), None]);

@@ -55,6 +55,12 @@ impl Footprint {
         self.all == 0 || self.room(bound) >= fair(pages, bound)
     }
 
+    /// Whether the queue of the device, which takes `queue` pages, is not more than full. Who
+    /// submits more waits for a request, and those are not given to who came first.
+    pub fn is_queued(self, queue: usize) -> bool {
+        self.writeback <= queue
+    }
+
     /// Whether a worker is to write what gathers: it is much, and the device has little to do.
     pub fn is_gathered(self, bound: usize) -> bool {
         self.dirty() >= bound / 2 && self.writeback < bound / 2
@@ -118,25 +124,25 @@ impl Turns {
         self.stuck
     }
 
-    /// Whether there is room for the `pages` of the next, beside what others were promised.
-    pub fn admits(&self, footprint: Footprint, pages: usize, bound: usize) -> bool {
-        footprint
-            .without(self.stuck)
-            .with(self.owed)
-            .has_room(pages, bound)
+    /// Whether there is room for the `pages` of the next, beside what others were promised, and in
+    /// the device's `queue`.
+    pub fn admits(&self, footprint: Footprint, pages: usize, bound: usize, queue: usize) -> bool {
+        let all = footprint.without(self.stuck).with(self.owed);
+
+        all.has_room(pages, bound) && all.is_queued(queue)
     }
 
     /// A writer may write `pages`, when it runs. Returns what it has to tell then.
     pub fn granted(&mut self, pages: usize, now: usize) -> usize {
+        // The oldest promise counts: others are made all the time.
+        if self.owed == 0 {
+            self.promised = now;
+        }
         self.owed = self.owed.saturating_add(pages);
         self.round
     }
 
     /// What writers took of their promises, in pages: the difference of two of them counts.
-        // The oldest promise counts: others are made all the time.
-        if self.owed == 0 {
-            self.promised = now;
-        }
     pub fn taken(&self) -> usize {
         self.taken
     }
@@ -256,17 +262,17 @@ impl Patience {
         self.coming = self.coming.saturating_add(pages);
     }
 
-    /// So many pages were let go as a share.
-    pub fn shared(&mut self, pages: usize) {
-        self.written = self.written.saturating_sub(pages.saturating_mul(2));
-        self.let_go(pages);
-    }
-
     /// So many pages were written while somebody waits, whoever has dirtied them.
     pub fn written(&mut self, pages: usize) {
         if self.first.is_some() {
             self.written = self.written.saturating_add(pages);
         }
+    }
+
+    /// So many pages were let go as a share.
+    pub fn shared(&mut self, pages: usize) {
+        self.written = self.written.saturating_sub(pages.saturating_mul(2));
+        self.let_go(pages);
     }
 
     /// One of those that wait looks, and finds that.
@@ -386,20 +392,37 @@ mod tests {
     fn what_is_promised_is_no_room() {
         let mut turns = Turns::default();
 
-        assert!(turns.admits(of(60, 60), 40, 100));
+        assert!(turns.admits(of(60, 60), 40, 100, MAX));
         turns.granted(40, 0);
-        assert!(!turns.admits(of(60, 60), 1, 100));
-        assert!(turns.admits(of(10, 10), 50, 100));
-        assert!(!turns.admits(of(11, 11), 50, 100));
+        assert!(!turns.admits(of(60, 60), 1, 100, MAX));
+        assert!(turns.admits(of(10, 10), 50, 100, MAX));
+        assert!(!turns.admits(of(11, 11), 50, 100, MAX));
         // Nor is it if there is nothing else.
         let round = turns.granted(60, 0);
 
-        assert!(!turns.admits(of(0, 0), 1, 100));
+        assert!(!turns.admits(of(0, 0), 1, 100, MAX));
         turns.took(60, round);
         turns.took(40, round);
-        assert!(turns.admits(of(60, 60), 40, 100));
+        assert!(turns.admits(of(60, 60), 40, 100, MAX));
         turns.took(1, round);
-        assert!(turns.admits(of(60, 60), 40, 100));
+        assert!(turns.admits(of(60, 60), 40, 100, MAX));
+    }
+
+    #[test]
+    fn who_submits_waits_for_the_queue() {
+        let mut turns = Turns::default();
+
+        assert!(of(200, 50).is_queued(50) && !of(200, 51).is_queued(50));
+        assert!(turns.admits(of(60, 50), 40, 100, 50));
+        assert!(!turns.admits(of(60, 51), 40, 100, 50));
+        // However much it writes: the queue is never empty before the next comes.
+        assert!(turns.admits(of(10, 10), 50, 100, 10));
+        // One at a time, then.
+        turns.granted(30, 0);
+        assert!(turns.admits(of(60, 20), 10, 100, 50));
+        assert!(!turns.admits(of(60, 21), 10, 100, 50));
+        // There are slow ones, with one request.
+        assert!(Turns::default().admits(of(0, 0), 1, 100, 0));
     }
 
     #[test]
@@ -416,10 +439,10 @@ mod tests {
 
         // It is owed, and would count twice.
         assert_eq!(turns.now(before).all, 60);
-        assert!(!turns.admits(turns.now(before), 1, 100));
+        assert!(!turns.admits(turns.now(before), 1, 100, MAX));
         turns.took(40, round);
-        assert!(!turns.admits(turns.now(before), 1, 100));
-        assert!(turns.admits(turns.now(seen(&turns)), 40, 100));
+        assert!(!turns.admits(turns.now(before), 1, 100, MAX));
+        assert!(turns.admits(turns.now(seen(&turns)), 40, 100, MAX));
         // Whoever takes it, and whatever was taken before.
         turns.took(MAX, round.wrapping_add(1));
         turns.took(2, round);
@@ -433,20 +456,23 @@ mod tests {
 
         let late = turns.granted(50, MAX - 9);
 
-        assert_eq!(turns.granted(50, MAX - 4), late);
-        turns.looks(24, 30);
-        assert!(!turns.admits(of(0, 0), 1, 100));
-        turns.looks(25, 30);
-        assert!(turns.admits(of(0, 0), 50, 100));
+        // Nor if others run all the time.
+        assert_eq!(turns.granted(50, 10), late);
+        turns.took(50, late);
+        assert_eq!(turns.granted(50, 19), late);
+        turns.looks(19, 30);
+        assert!(!turns.admits(of(0, 0), 1, 100, MAX));
+        turns.looks(20, 30);
+        assert!(turns.admits(of(0, 0), 50, 100, MAX));
 
         // Who runs at last takes nothing of what others are owed since.
         let round = turns.granted(100, 26);
 
         turns.took(50, late);
-        assert!(!turns.admits(of(0, 0), 1, 100));
+        assert!(!turns.admits(of(0, 0), 1, 100, MAX));
         turns.looks(27, 30);
         turns.took(100, round);
-        assert!(turns.admits(of(0, 0), 50, 100));
+        assert!(turns.admits(of(0, 0), 50, 100, MAX));
         // What nobody is owed is not given up.
         turns.looks(100, 30);
         assert_eq!(turns.granted(1, 100), round);
@@ -456,16 +482,16 @@ mod tests {
     fn nobody_waits_for_what_cannot_be_written_for_a_while() {
         let mut turns = Turns::default();
 
-        assert!(!turns.admits(of(400, 100), 1, 100));
+        assert!(!turns.admits(of(400, 100), 1, 100, MAX));
         turns.despaired(300, MAX - 4);
         assert_eq!(turns.stuck(), 300);
-        assert!(!turns.admits(of(400, 100), 1, 100));
-        assert!(turns.admits(of(350, 50), 50, 100));
-        assert!(turns.admits(of(50, 50), 50, 100));
+        assert!(!turns.admits(of(400, 100), 1, 100, MAX));
+        assert!(turns.admits(of(350, 50), 50, 100, MAX));
+        assert!(turns.admits(of(50, 50), 50, 100, MAX));
         turns.looks(8994, 30);
         assert_eq!(turns.stuck(), 300);
         turns.looks(8995, 30);
-        assert!(!turns.admits(of(350, 50), 50, 100));
+        assert!(!turns.admits(of(350, 50), 50, 100, MAX));
         // What was written after all is waited for when it is dirtied again.
         turns.despaired(300, 9000);
         turns.saw(400);
@@ -641,6 +667,8 @@ mod tests {
             advice
         };
 
+        // What was written before somebody waited is not theirs.
+        assert_eq!(found(500, 1000, 0, 0), Wait);
         // For 200 ms they wait for room, whatever is written.
         assert_eq!(found(200, 999, 19, 0), Wait);
         assert_eq!(found(10, 998, 20, 100), Share(105));
@@ -664,13 +692,13 @@ mod tests {
 
     #[test]
     fn who_had_room_waits_for_it_again() {
-        // What was written before somebody waited is not theirs.
-        assert_eq!(found(500, 1000, 0, 0), Wait);
         let mut patience = Patience::new(10);
 
         assert_eq!(patience.found(of(1000, 0), 0), Wait);
+        patience.written(500);
         patience.served(0);
         assert_eq!(patience.found(of(900, 0), 20), Wait);
+        patience.written(100);
         assert_eq!(patience.found(of(800, 0), 39), Wait);
         assert_eq!(patience.found(of(800, 0), 40), Share(50));
         // So does who comes when nobody has waited for a while.
@@ -679,5 +707,3 @@ mod tests {
         assert_eq!(patience.found(of(600, 0), 110), Share(15));
     }
 }
-        patience.written(500);
-        patience.written(100);

@@ -46,6 +46,8 @@ pub(super) struct Waiter {
     /// How much it may write then, and how much it is going to.
     pub(super) pages: usize,
     pub(super) size: usize,
+    /// How much may be under writeback then.
+    pub(super) queue: usize,
     granted: Atomic<bool>,
     /// Of that: for [`Turns::took`].
     round: Atomic<usize>,
@@ -56,13 +58,15 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    /// This task, which is to write `size` pages, and asks for `pages` of room.
-    pub(super) fn new(pages: usize, size: usize) -> Self {
+    /// This task, which is to write `size` pages, and asks for `pages` of room when no more than
+    /// `queue` are under writeback.
+    pub(super) fn new(pages: usize, size: usize, queue: usize) -> Self {
         Self {
             // SAFETY: Always safe to call.
             task: unsafe { bindings::get_current() },
             pages,
             size,
+            queue,
             granted: Atomic::new(false),
             round: Atomic::new(0),
             dozes: false,
@@ -239,8 +243,8 @@ mod tests {
     #[test]
     fn first_come_first_served_whoever_leaves() {
         for gone in 1..=3 {
-            let mut all = [1, 2, 3].map(|nr| Waiter::new(nr, 10 * nr));
-            let mut late = Waiter::new(4, 40);
+            let mut all = [1, 2, 3].map(|nr| Waiter::new(nr, 10 * nr, 0));
+            let mut late = Waiter::new(4, 40, 0);
             let mut waiters = Waiters::new();
             let base = all.as_mut_ptr();
 
@@ -278,7 +282,7 @@ mod tests {
 
     #[test]
     fn who_fits_has_a_share() {
-        let mut all = [5, 2, 9, 1].map(|nr| Waiter::new(nr, nr));
+        let mut all = [5, 2, 9, 1].map(|nr| Waiter::new(nr, nr, 0));
         let mut waiters = Waiters::new();
         let base = all.as_mut_ptr();
 

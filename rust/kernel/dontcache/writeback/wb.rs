@@ -6,8 +6,8 @@
 
 use super::{
     control::{
-        Control,
-        FIRST, //
+        self,
+        Control, //
     },
     device::{
         Device,
@@ -132,7 +132,8 @@ pub struct Wb {
     device: Arc<Device>,
     #[pin]
     queue: SpinLock<Waiters>,
-    /// What the device writes in the time that it is to have something to do, in pages.
+    /// What the device writes in the time that it is to have something to do, in pages: 0 if that
+    /// is not known.
     target: Atomic<usize>,
     pub(super) report: Report,
     /// How many writers wait.
@@ -275,7 +276,7 @@ impl Wb {
             pin_init!(Wb {
                 device,
                 queue <- new_spinlock!(Waiters::new(), "dontcache_waiters"),
-                target: Atomic::new(FIRST.0),
+                target: Atomic::new(0),
                 report: Report::new(),
                 waiting: Atomic::new(0),
                 taken: Atomic::new(0),
@@ -300,15 +301,18 @@ impl Wb {
 
     /// How many uncached pages it may have, dirty or under writeback.
     pub(super) fn bound(&self) -> usize {
-        let most = self.device.most.load(Relaxed);
+        let target = match self.target.load(Relaxed) {
+            0 => control::first(self.device.queue()).0,
+            target => target,
+        };
 
-        self.target.load(Relaxed).min(most)
+        target.min(self.device.most.load(Relaxed))
     }
 
     /// Whether what CPUs have not added up may be as much as the bound; as balance_dirty_pages().
     /// Only of a bound that somebody has set, unless there are a thousand CPUs.
     fn is_small(&self) -> bool {
-        self.bound() < 2 * error()
+        self.bound().min(self.device.queue().0) < 2 * error()
     }
 
     /// How fast the device was found to be, and how many writers wait for it.
@@ -487,7 +491,10 @@ impl Wb {
         while let Some(waiter) = queue.first() {
             let size = waiter.size;
 
-            if !queue.turns.admits(footprint, waiter.pages, bound) {
+            if !queue
+                .turns
+                .admits(footprint, waiter.pages, bound, waiter.queue)
+            {
                 break;
             }
             queue.grant_first();
@@ -533,12 +540,12 @@ impl Wb {
         advice
     }
 
-    /// Waits until it is this task's turn to write `size` pages, and returns how many it may, or it
-    /// is killed.
+    /// Waits until it is this task's turn to write `size` pages, with no more than `queue` under
+    /// writeback, and returns how many it may, or it is killed.
     #[cold]
-    fn wait(&self, mapping: *mut bindings::address_space, size: usize) -> usize {
+    fn wait(&self, mapping: *mut bindings::address_space, size: usize, queue: usize) -> usize {
         let pages = size.min(self.bound() / 2).max(1);
-        let mut waiter = Waiter::new(pages, size);
+        let mut waiter = Waiter::new(pages, size, queue);
         let this = &raw mut waiter;
         // Not with the lock: interrupts take that of the mapping's pages, which this may hold. None
         // if the inode is another wb's now, whose writers this one need not wait for.
@@ -647,12 +654,17 @@ fn queue() -> &'static Queue {
     unsafe { Queue::from_raw(bindings::dontcache_wq) }
 }
 
-/// Whether a writer that may not wait has to: others do, or there is no room for `pages`.
+/// Whether a writer that may not wait has to: others do, or there is no room for `pages`, or, if
+/// they make a good request, in the device's queue. A worker would submit what this writes.
 ///
 /// # Safety
 ///
 /// The file of the mapping is open.
-pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usize) -> bool {
+pub(super) unsafe fn must_wait(
+    mapping: *mut bindings::address_space,
+    pages: usize,
+    is_good: bool,
+) -> bool {
     // SAFETY: As promised by the caller.
     let current = unsafe { Current::of(mapping) };
 
@@ -660,6 +672,12 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
         return false;
     };
     let bound = wb.bound();
+    let queue = if is_good {
+        wb.device.queue().0
+    } else {
+        usize::MAX
+    };
+    let fits = |all: Footprint| all.fits(pages, bound) && all.all <= queue;
 
     if wb.waiting.load(Relaxed) > 0 {
         return true;
@@ -668,7 +686,7 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
     let counted = if wb.is_small() { error() } else { 0 };
     let approximate = current.footprint(false);
 
-    if approximate.without(stuck).with(counted).fits(pages, bound) {
+    if fits(approximate.without(stuck).with(counted)) {
         return false;
     }
 
@@ -683,7 +701,7 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
         }
     });
     let footprint = seen.footprint.without(stuck);
-    let must = !footprint.fits(pages, bound);
+    let must = !fits(footprint);
 
     // Nobody waits who would see to it that this ends.
     if must && footprint.writeback == 0 {
@@ -706,7 +724,8 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
 
 /// Follows a write after which the writer wants to write `pages` more: has a worker write what has
 /// gathered if it is much, and the device has little to do, and waits until there is room, unless
-/// `nowait`. Returns how many it may write without asking again.
+/// `nowait`. In the device's queue as well, if it `submits` what it writes. Returns how many it may
+/// write without asking again.
 ///
 /// # Safety
 ///
@@ -715,6 +734,7 @@ pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, pages: usi
 pub(super) unsafe fn pace(
     mapping: *mut bindings::address_space,
     pages: usize,
+    submits: bool,
     nowait: bool,
 ) -> usize {
     // SAFETY: As promised by the caller.
@@ -724,10 +744,16 @@ pub(super) unsafe fn pace(
     };
     let target = wb.bound();
     let stuck = wb.stuck();
+    let queue = if submits {
+        wb.device.queue().0
+    } else {
+        usize::MAX
+    };
+    let has_room = |all: Footprint| all.has_room(pages, target) && all.is_queued(queue);
     let mut footprint = current.footprint(false).without(stuck);
 
     // To add up all CPUs' takes long, and is of use only near the bound.
-    if wb.is_small() && !footprint.with(error()).has_room(pages, target) {
+    if wb.is_small() && !has_room(footprint.with(error())) {
         footprint = current.footprint(true).without(stuck);
     }
     // Who set it queues the worker, which takes it away.
@@ -735,14 +761,14 @@ pub(super) unsafe fn pace(
         wb.gathered.store(true, Relaxed);
         arc(wb).hurry();
     }
-    if nowait || wb.waiting.load(Relaxed) == 0 && footprint.has_room(pages, target) {
+    if nowait || wb.waiting.load(Relaxed) == 0 && has_room(footprint) {
         return 0;
     }
     let wb = arc(wb);
     let since = now();
 
     drop(current);
-    let granted = wb.wait(mapping, pages);
+    let granted = wb.wait(mapping, pages, queue);
 
     let pause = now().since(since);
 
@@ -833,12 +859,14 @@ impl Written {
 
         if queue.first().is_some() {
             queue.control.held();
+            queue.patience.written(pages);
         }
         queue.control.written(now(), Pages(pages));
         self.wb.measures.store(queue.control.measures(), Relaxed);
 
         let before = Pages(self.wb.target.load(Relaxed));
-        let bound = queue.control.follow(before, Pages(pages), span());
+        let takes = self.wb.device.queue();
+        let bound = queue.control.follow(before, Pages(pages), span(), takes);
 
         self.wb.target.store(bound.0, Relaxed);
 
@@ -859,7 +887,6 @@ pub(super) unsafe fn of(mapping: *mut bindings::address_space) -> Option<Arc<Wb>
         Current::of(mapping)
             .get()
             .map(arc)
-            queue.patience.written(pages);
             .or_else(|| of_device(mapping).map(arc))
     }
 }
