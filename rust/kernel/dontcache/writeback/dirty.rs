@@ -140,12 +140,13 @@ unsafe fn of<'a>(mapping: *mut bindings::address_space) -> Option<&'a Dirty> {
 #[cold]
 unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Option<&'a Dirty> {
     // SAFETY: As promised by the caller.
-    let (wb, good, queue, told) = unsafe {
+    let (wb, block, good, queue, told) = unsafe {
         (
             wb::of(mapping)?,
             bindings::dontcache_io_pages(mapping),
             bindings::dontcache_queue_pages(mapping),
             errors(mapping) & !SEEN,
+            u32::from((*(*mapping).host).i_blkbits).saturating_sub(PAGE_SHIFT as u32),
         )
     };
     let device = wb.device().clone();
@@ -162,7 +163,7 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Optio
             frozen: Atomic::new(false),
             good: Pages(good.clamp(LEAST_GOOD, MOST_GOOD)),
             told: Atomic::new(told),
-            pending <- new_spinlock!(Pending::default(), "dontcache_pending"),
+            pending <- new_spinlock!(Pending::new(block), "dontcache_pending"),
             links <- ListLinks::new(),
             tracker <- AtomicTracker::new(),
         }),

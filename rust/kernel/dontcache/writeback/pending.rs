@@ -55,6 +55,8 @@ pub enum Next {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pending {
     range: Option<Range>,
+    /// The logarithm of the pages of a block: what is written in part, and gone, is read again.
+    block: u32,
     /// Since when, in jiffies.
     since: usize,
     /// What the stream has not submitted begins here, and here the last write ended, in bytes.
@@ -76,6 +78,14 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// Nothing, in a file whose blocks have `1 << block` pages.
+    pub fn new(block: u32) -> Self {
+        Self {
+            block,
+            ..Self::default()
+        }
+    }
+
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.range.is_none() && self.left.is_none()
@@ -143,6 +153,11 @@ impl Pending {
         pages.max(if self.streams { good } else { SCATTERED })
     }
 
+    /// Whether who has written `pages` at once submits that itself, and leaves it to no worker.
+    pub fn submits(&self, pages: Pages, good: Pages) -> bool {
+        self.streams || pages >= good
+    }
+
     /// Writers may write so much, from now on.
     pub fn grant(&mut self, pages: Pages, now: usize) {
         self.credit = self.credit.plus(pages);
@@ -153,11 +168,6 @@ impl Pending {
     /// write. What was granted `ticks` jiffies ago is not there any more: who goes from file to
     /// file has a turn in one of them.
     #[inline]
-    /// Whether who has written `pages` at once submits that itself, and leaves it to no worker.
-    pub fn submits(&self, pages: Pages, good: Pages) -> bool {
-        self.streams || pages >= good
-    }
-
     pub fn spend(&mut self, pages: Pages, now: usize, ticks: usize) -> bool {
         if now.wrapping_sub(self.granted) >= ticks {
             self.credit = Pages(0);
@@ -220,13 +230,19 @@ impl Pending {
         true
     }
 
-    /// `all` without the page that the last write filled in part, if that is its last.
+    /// `all` without the page, or the block, that the last write filled in part, if that is its
+    /// last.
     fn without_tail(&self, all: Range, page_shift: u32) -> Range {
-        let last = self.next >> page_shift;
-        let partial = last << page_shift != self.next;
+        let block_shift = page_shift + self.block;
+        let last = self.next >> block_shift;
+        let partial = last << block_shift != self.next;
+        let first = last << self.block;
 
-        if partial && last.checked_add(1) == Some(all.end) {
-            Range { end: last, ..all }
+        if partial && (first..=first | ((1 << self.block) - 1)).contains(&(all.end - 1)) {
+            Range {
+                end: first.max(all.first),
+                ..all
+            }
         } else {
             all
         }
@@ -331,6 +347,31 @@ mod tests {
 
     #[test]
     #[rustfmt::skip]
+    fn stream_leaves_the_block_at_its_end() {
+        let mut pending = Pending::new(2);
+        let mut wrote = |first, end| {
+            let next = pending.wrote(first, end, START, GOOD, false, SHIFT);
+
+            (next, pending.range)
+        };
+
+        assert_eq!(wrote(0, 10 * PAGE), (Write(range(0, 8)), some(8, 10)));
+        assert_eq!(wrote(10 * PAGE, 11 * PAGE), (Gather, some(8, 11)));
+        assert_eq!(wrote(11 * PAGE, 16 * PAGE), (Write(range(8, 16)), None));
+        assert_eq!(wrote(16 * PAGE, 24 * PAGE + 1), (Write(range(16, 24)), some(24, 25)));
+        assert_eq!(wrote(24 * PAGE + 1, 31 * PAGE), (Gather, some(24, 31)));
+        // What begins in it.
+        assert_eq!(wrote(41 * PAGE, 43 * PAGE), (Gather, some(24, 43)));
+        assert_eq!(pending.take(START.wrapping_add(20), GATHER, GATHER, TAIL, SHIFT), some(24, 40));
+        assert_eq!(pending.take(START.wrapping_add(40), GATHER, GATHER, TAIL, SHIFT), None);
+        assert_eq!(
+            pending.take(START.wrapping_add(100), GATHER, GATHER, TAIL, SHIFT),
+            some(40, 43),
+        );
+    }
+
+    #[test]
+    #[rustfmt::skip]
     fn what_is_small_and_scattered_gathers() {
         assert_eq!(wrote(&[(PAGE - 1, PAGE + 1)]), (Gather, some(0, 2)));
         assert_eq!(wrote(&[(20 * PAGE, 21 * PAGE), (0, PAGE)]), (Gather, some(0, 21)));
@@ -376,6 +417,16 @@ mod tests {
     }
 
     #[test]
+    fn streams_and_what_is_large_are_submitted_by_who_writes() {
+        let submits = |writes, pages| follow(writes).0.submits(Pages(pages), GOOD);
+
+        assert!(submits(&[(0, PAGE)], 1));
+        assert!(!submits(&[(PAGE, 2 * PAGE)], 7));
+        assert!(submits(&[(PAGE, 2 * PAGE)], 8));
+        assert!(submits(&[(PAGE, 2 * PAGE), (2 * PAGE, 3 * PAGE)], 1));
+    }
+
+    #[test]
     fn credit_is_spent_once_and_not_late() {
         let mut pending = Pending::default();
 
@@ -415,16 +466,6 @@ mod tests {
         assert_eq!(pending.wrote(8 * PAGE, 9 * PAGE, 0, GOOD, false, SHIFT), Write(range(1, 9)));
         // What a writer leaves gathers from then on.
         let tail = [(0, PAGE), (PAGE, 8 * PAGE + 1)];
-
-    #[test]
-    fn streams_and_what_is_large_are_submitted_by_who_writes() {
-        let submits = |writes, pages| follow(writes).0.submits(Pages(pages), GOOD);
-
-        assert!(submits(&[(0, PAGE)], 1));
-        assert!(!submits(&[(PAGE, 2 * PAGE)], 7));
-        assert!(submits(&[(PAGE, 2 * PAGE)], 8));
-        assert!(submits(&[(PAGE, 2 * PAGE), (2 * PAGE, 3 * PAGE)], 1));
-    }
 
         assert_eq!(taken(&tail, 2 * TAIL, 209), [None, some(8, 9)]);
         assert_eq!(taken(&tail, 2 * TAIL, 210), [some(8, 9), None]);
