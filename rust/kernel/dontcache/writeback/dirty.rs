@@ -96,6 +96,9 @@ impl_list_item! {
 const LEAST_GOOD: usize = (128 << 10) >> PAGE_SHIFT;
 const MOST_GOOD: usize = (1 << 20) >> PAGE_SHIFT;
 
+/// A server is asked to commit what is written as one, which may be a flush of its disk.
+const SERVER_GOOD: usize = (4 << 20) >> PAGE_SHIFT;
+
 /// Whether fsync() has seen the last error of a mapping: `ERRSEQ_SEEN` of lib/errseq.c.
 const SEEN: u32 = 1 << 12;
 
@@ -143,13 +146,19 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Optio
     let (wb, block, good, queue, told) = unsafe {
         (
             wb::of(mapping)?,
+            u32::from((*(*mapping).host).i_blkbits).saturating_sub(PAGE_SHIFT as u32),
             bindings::dontcache_io_pages(mapping),
             bindings::dontcache_queue_pages(mapping),
             errors(mapping) & !SEEN,
-            u32::from((*(*mapping).host).i_blkbits).saturating_sub(PAGE_SHIFT as u32),
         )
     };
     let device = wb.device().clone();
+    // SAFETY: As promised by the caller.
+    let good = Pages(if unsafe { is_on_disk(mapping) } {
+        good.clamp(LEAST_GOOD, MOST_GOOD)
+    } else {
+        SERVER_GOOD
+    });
 
     // Somebody may have set it anew.
     device.queue.store(queue, Relaxed);
@@ -161,7 +170,7 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Optio
             device,
             home,
             frozen: Atomic::new(false),
-            good: Pages(good.clamp(LEAST_GOOD, MOST_GOOD)),
+            good,
             told: Atomic::new(told),
             pending <- new_spinlock!(Pending::new(block), "dontcache_pending"),
             links <- ListLinks::new(),
