@@ -138,6 +138,7 @@ error_comes_first() {
 		truncate -s $len "$1"
 }
 
+# A write that must not sleep is refused while there is no room, and sees to it that there is: what
 # others have left dirty is on no list. XFS may refuse it for other reasons.
 refused_for_a_while() {
 	rm /mnt/fs/bounded
@@ -349,10 +350,9 @@ paced_tests() {
 	check "paced: set" is paced cat $policy
 	for fs in $filesystems; do
 		mkfs_on "$fs" /dev/nullb15 && mount -t "$fs" /dev/nullb15 /mnt/fs || exit 1
-		# The first bound, 8 MiB, and one write of each writer. The lazy policy has 64.
-		check "paced: $fs, writers wait" bounded /mnt/fs/bounded 2304
-		# Then that of the device, 4 MiB.
-		check "paced: $fs, and less than at first" bounded /mnt/fs/bounded 2048
+		# The queue of the device, with a scheduler eight requests of 128 KiB, and one more. The lazy
+		# policy has 64 MiB, and the bound alone 4.
+		check "paced: $fs, writers wait for the queue" bounded /mnt/fs/bounded 400
 		check "paced: $fs, and leave nothing" is "0 pages cached" io gone /mnt/fs/bounded 0 67108864 1000
 		for block in 512 4096 65536; do
 			check "paced: $fs, writes of $block go by themselves" gone_by_itself /mnt/fs/small-$block $block
