@@ -15,6 +15,7 @@ use dontcache_host::writeback::{
         Range, //
     },
     room::{
+        Admits,
         Advice,
         Footprint,
         Patience,
@@ -121,6 +122,7 @@ struct World {
     peak_target: usize,
     written: usize,
     waiting: VecDeque<(usize, usize)>,
+    passed: usize,
     turns: Turns,
     /// That of the first, and whether it is to look.
     patience: Patience,
@@ -153,6 +155,7 @@ impl World {
             peak_target: 0,
             written: 0,
             waiting: VecDeque::new(),
+            passed: 0,
             turns: Turns::default(),
             patience: Patience::new(TENTH),
             looks: false,
@@ -190,7 +193,7 @@ impl World {
             .pending
             .submits(Pages(load.size.div_ceil(1 << SHIFT)), good)
         {
-            self.device.depth * self.device.request
+            (self.device.depth * self.device.request).max(256)
         } else {
             usize::MAX
         }
@@ -411,15 +414,31 @@ impl World {
         let footprint = self.all();
 
         self.turns.looks(self.now / JIFFY, PROMISED);
-        while let Some(&(writer, pages)) = self.waiting.front() {
-            if !self
+        let mut passed = 0;
+
+        while let Some(&(writer, pages)) = self.waiting.get(passed) {
+            match self
                 .turns
                 .admits(footprint, pages, self.target(), self.queue(writer))
             {
-                break;
+                Admits::It if passed == 0 => {
+                    self.grant_first();
+                    self.patience.served(pages);
+                    self.passed = 0;
+                }
+                Admits::It if self.passed < self.waiting[0].1.min(self.target() / 2) => {
+                    self.passed += pages;
+
+                    let it = self.waiting.remove(passed);
+
+                    self.waiting.extend(it);
+                    self.waiting.rotate_right(1);
+                    self.grant_first();
+                    self.patience.let_go(pages);
+                }
+                Admits::Others => passed += 1,
+                Admits::It | Admits::Nobody => break,
             }
-            self.grant_first();
-            self.patience.served(pages);
         }
     }
 

@@ -101,6 +101,12 @@ rust_helper_dontcache_io_pages(struct address_space *mapping)
 	return inode_to_bdi(mapping->host)->io_pages;
 }
 
+__rust_helper unsigned int
+rust_helper_mapping_min_folio_order(const struct address_space *mapping)
+{
+	return mapping_min_folio_order(mapping);
+}
+
 /* Stacked devices have no queue, those of a scheduler are its */
 __rust_helper unsigned long
 rust_helper_dontcache_queue_pages(struct address_space *mapping)
@@ -111,7 +117,8 @@ rust_helper_dontcache_queue_pages(struct address_space *mapping)
 
 	if (!q || !queue_is_mq(q))
 		return ULONG_MAX;
-	return inode_to_bdi(mapping->host)->io_pages * q->nr_requests * q->nr_hw_queues;
+	return inode_to_bdi(mapping->host)->io_pages * READ_ONCE(q->nr_requests) *
+	       READ_ONCE(q->nr_hw_queues);
 }
 
 __rust_helper bool rust_helper_dontcache_killed(void)

@@ -3,7 +3,10 @@
 //! What paces the uncached writes of all cgroups to a device: a `backing_dev_info`.
 
 use super::{
-    dirty::Dirty,
+    dirty::{
+        Dirty,
+        MOST_GOOD, //
+    },
     policy::Policy,
     units::Pages, //
 };
@@ -39,7 +42,7 @@ pub(super) struct Device {
     /// What a bound is at most, in pages: `usize::MAX` if nobody said.
     pub(super) most: Atomic<usize>,
     /// What its queue takes, in pages: `usize::MAX` if it has none, or nobody has looked.
-    pub(super) queue: Atomic<usize>,
+    queue: Atomic<usize>,
     policy: Atomic<u32>,
 }
 
@@ -140,10 +143,18 @@ impl Device {
         .map_err(|_| AllocError)
     }
 
-    /// What its queue takes.
+    /// What its queue takes, and a good request at least: it may end as one.
     #[inline]
     pub(super) fn queue(&self) -> Pages {
-        Pages(self.queue.load(Relaxed))
+        Pages(self.queue.load(Relaxed)).max(MOST_GOOD)
+    }
+
+    #[inline]
+    pub(super) fn set_queue(&self, pages: usize) {
+        // All writers read it.
+        if self.queue.load(Relaxed) != pages {
+            self.queue.store(pages, Relaxed);
+        }
     }
 
     /// The policy of the device, if it has one of its own.

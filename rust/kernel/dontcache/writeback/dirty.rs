@@ -93,11 +93,11 @@ impl_list_item! {
 }
 
 /// A request is good if it has the size of the device's largest, between 128 KiB and 1 MiB.
-const LEAST_GOOD: usize = (128 << 10) >> PAGE_SHIFT;
-const MOST_GOOD: usize = (1 << 20) >> PAGE_SHIFT;
+const LEAST_GOOD: Pages = Pages((128 << 10) >> PAGE_SHIFT);
+pub(super) const MOST_GOOD: Pages = Pages((1 << 20) >> PAGE_SHIFT);
 
 /// A server is asked to commit what is written as one, which may be a flush of its disk.
-const SERVER_GOOD: usize = (4 << 20) >> PAGE_SHIFT;
+const SERVER_GOOD: Pages = Pages((4 << 20) >> PAGE_SHIFT);
 
 /// Whether fsync() has seen the last error of a mapping: `ERRSEQ_SEEN` of lib/errseq.c.
 const SEEN: u32 = 1 << 12;
@@ -146,7 +146,7 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Optio
     let (wb, block, good, queue, told) = unsafe {
         (
             wb::of(mapping)?,
-            u32::from((*(*mapping).host).i_blkbits).saturating_sub(PAGE_SHIFT as u32),
+            bindings::mapping_min_folio_order(mapping),
             bindings::dontcache_io_pages(mapping),
             bindings::dontcache_queue_pages(mapping),
             errors(mapping) & !SEEN,
@@ -154,14 +154,13 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Optio
     };
     let device = wb.device().clone();
     // SAFETY: As promised by the caller.
-    let good = Pages(if unsafe { is_on_disk(mapping) } {
-        good.clamp(LEAST_GOOD, MOST_GOOD)
+    let good = if unsafe { is_on_disk(mapping) } {
+        Pages(good).clamp(LEAST_GOOD, MOST_GOOD)
     } else {
         SERVER_GOOD
-    });
+    };
 
-    // Somebody may have set it anew.
-    device.queue.store(queue, Relaxed);
+    device.set_queue(queue);
 
     let home = LockedBy::new(&device.lists, wb);
     let new = Arc::pin_init(
@@ -300,7 +299,7 @@ pub(super) unsafe fn failed(mapping: *mut bindings::address_space) -> Result {
 pub(super) unsafe fn must_wait(mapping: *mut bindings::address_space, bytes: usize) -> bool {
     // SAFETY: As promised by the caller.
     unsafe {
-        let good = of(mapping).map_or(LEAST_GOOD, |dirty| dirty.good.0);
+        let good = of(mapping).map_or(LEAST_GOOD, |dirty| dirty.good).0;
         let pages = bytes >> PAGE_SHIFT;
 
         wb::must_wait(mapping, good.max(pages), pages >= good)
@@ -515,7 +514,7 @@ unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> bool {
     let alone = unsafe { wb::starting(mapping) };
     // SAFETY: As promised by the caller.
     let most = if unsafe { is_on_disk(mapping) } {
-        MOST_GOOD
+        MOST_GOOD.0
     } else {
         usize::MAX >> 1
     };

@@ -104,7 +104,10 @@ impl Mapping {
             if policy_of(mapping) != Policy::Paced {
                 return Ok(());
             }
-            dirty::failed(mapping)?;
+            // A server looks for itself, and its client would be told of another's.
+            if (*bindings::get_current()).flags & bindings::PF_KTHREAD == 0 {
+                dirty::failed(mapping)?;
+            }
             if nowait && dirty::must_wait(mapping, usize::try_from(bytes).unwrap_or(0)) {
                 return Err(EAGAIN);
             }

@@ -55,7 +55,7 @@ pub enum Next {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pending {
     range: Option<Range>,
-    /// The logarithm of the pages of a block: what is written in part, and gone, is read again.
+    /// The order of the least folio: what is written in part, and gone, is read again.
     block: u32,
     /// Since when, in jiffies.
     since: usize,
@@ -78,7 +78,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Nothing, in a file whose blocks have `1 << block` pages.
+    /// Nothing, in a file whose folios have `1 << block` pages at least.
     pub fn new(block: u32) -> Self {
         Self {
             block,

@@ -5,6 +5,8 @@
 use super::{
     control::Control,
     room::{
+        Admits,
+        Footprint,
         Patience,
         Turns, //
     },
@@ -23,7 +25,7 @@ use crate::{
 };
 use core::ptr;
 
-/// How many of those that wait may have a share at a time.
+/// How many of those that wait are looked at when the first has to wait on.
 const LOOKED_AT: usize = 64;
 
 /// Writers that wait, first come first served, and what they wait for.
@@ -38,6 +40,8 @@ pub(super) struct Waiters {
     last: *mut Waiter,
     pub(super) turns: Turns,
     pub(super) patience: Patience,
+    /// How much those are to write that have passed the first.
+    passed: usize,
 }
 
 /// A task that waits, on its own stack.
@@ -96,6 +100,7 @@ impl Waiters {
             last: ptr::null_mut(),
             turns: Turns::default(),
             patience: Patience::new(TENTH),
+            passed: 0,
         }
     }
 
@@ -142,6 +147,42 @@ impl Waiters {
     pub(super) fn grant_first(&mut self) {
         // SAFETY: It is in the chain, if there is one.
         unsafe { self.grant(self.first) };
+    }
+
+    /// Lets those go on for whom there is room below `bound`, in their order. If the first waits for
+    /// the device's queue only, who does not passes it, for as much as it is to write.
+    pub(super) fn admit(&mut self, footprint: Footprint, bound: usize) {
+        let (mut at, mut passed) = (self.first, 0);
+
+        while passed < LOOKED_AT {
+            // SAFETY: By the type invariants.
+            let Some(waiter) = (unsafe { at.as_ref() }) else {
+                break;
+            };
+            let (this, size) = (at, waiter.size);
+
+            at = waiter.next;
+            match self
+                .turns
+                .admits(footprint, waiter.pages, bound, waiter.queue)
+            {
+                Admits::It if passed == 0 => {
+                    // SAFETY: It is in the chain.
+                    unsafe { self.grant(this) };
+                    self.patience.served(size);
+                    self.passed = 0;
+                }
+                Admits::It if self.passed < self.first().map_or(0, |first| first.pages) => {
+                    self.passed = self.passed.saturating_add(size);
+                    // SAFETY: It is in the chain.
+                    unsafe { self.grant(this) };
+                    self.patience.let_go(size);
+                }
+                Admits::It => break,
+                Admits::Others => passed += 1,
+                Admits::Nobody => break,
+            }
+        }
     }
 
     /// Lets those go on that fit into `most` pages, in their order, though there is no room. Who is
@@ -278,6 +319,38 @@ mod tests {
             waiters.grant_first();
             assert_eq!(chain(&waiters), [0; 4]);
         }
+    }
+
+    #[test]
+    fn who_submits_nothing_passes_who_waits_for_the_queue() {
+        let mut all = [
+            (8, 10),
+            (4, usize::MAX),
+            (8, 10),
+            (4, usize::MAX),
+            (4, usize::MAX),
+        ]
+        .map(|(nr, queue)| Waiter::new(nr, nr, queue));
+        let mut waiters = Waiters::new();
+        let base = all.as_mut_ptr();
+        let seen = |writeback| Footprint { all: 20, writeback };
+
+        for nr in 0..5 {
+            // SAFETY: They outlive `waiters`, and are not moved.
+            unsafe { waiters.push(base.add(nr)) };
+        }
+        // Nobody passes who waits for room.
+        waiters.admit(seen(11), 10);
+        assert_eq!(chain(&waiters), [8, 4, 8, 4]);
+        // As much as the first is to write, and no more.
+        waiters.admit(seen(11), 1000);
+        assert_eq!(chain(&waiters), [8, 8, 4, 0]);
+        waiters.admit(seen(11), 1000);
+        assert_eq!(chain(&waiters), [8, 8, 4, 0]);
+        // Then it is the first's turn, beside what others were promised.
+        waiters.admit(seen(2), 1000);
+        assert_eq!(chain(&waiters), [8, 0, 0, 0]);
+        waiters.grant_first();
     }
 
     #[test]
