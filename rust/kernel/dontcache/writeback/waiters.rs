@@ -149,8 +149,8 @@ impl Waiters {
         unsafe { self.grant(self.first) };
     }
 
-    /// Lets those go on for whom there is room below `bound`, in their order. If the first waits for
-    /// the device's queue only, who does not passes it, for as much as it is to write.
+    /// Lets those go on for whom there is room below `bound`, in their order. If the first waits
+    /// for the device's queue only, who does not passes it, for as much as it is to write.
     pub(super) fn admit(&mut self, footprint: Footprint, bound: usize) {
         let (mut at, mut passed) = (self.first, 0);
 
@@ -323,31 +323,25 @@ mod tests {
 
     #[test]
     fn who_submits_nothing_passes_who_waits_for_the_queue() {
-        let mut all = [
-            (8, 10),
-            (4, usize::MAX),
-            (8, 10),
-            (4, usize::MAX),
-            (4, usize::MAX),
-        ]
-        .map(|(nr, queue)| Waiter::new(nr, nr, queue));
+        let mut all = [(4, 10), (5, usize::MAX), (8, 10), (6, usize::MAX)]
+            .map(|(nr, queue)| Waiter::new(nr, nr, queue));
         let mut waiters = Waiters::new();
         let base = all.as_mut_ptr();
         let seen = |writeback| Footprint { all: 20, writeback };
 
-        for nr in 0..5 {
+        for nr in 0..4 {
             // SAFETY: They outlive `waiters`, and are not moved.
             unsafe { waiters.push(base.add(nr)) };
         }
         // Nobody passes who waits for room.
         waiters.admit(seen(11), 10);
-        assert_eq!(chain(&waiters), [8, 4, 8, 4]);
+        assert_eq!(chain(&waiters), [4, 5, 8, 6]);
         // As much as the first is to write, and no more.
         waiters.admit(seen(11), 1000);
-        assert_eq!(chain(&waiters), [8, 8, 4, 0]);
+        assert_eq!(chain(&waiters), [4, 8, 6, 0]);
         waiters.admit(seen(11), 1000);
-        assert_eq!(chain(&waiters), [8, 8, 4, 0]);
-        // Then it is the first's turn, beside what others were promised.
+        assert_eq!(chain(&waiters), [4, 8, 6, 0]);
+        // Then it is the first's turn, and somebody passes the next.
         waiters.admit(seen(2), 1000);
         assert_eq!(chain(&waiters), [8, 0, 0, 0]);
         waiters.grant_first();
