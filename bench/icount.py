@@ -154,9 +154,7 @@ def boot(build, out, seed, policy, archive, plugin, cpu):
         "-initrd",
         archive,
         "-append",
-        ARGUMENTS.format(
-            offset=seed * 370, latency=95000 + seed * 7919 % 10007, policy=policy
-        ),
+        ARGUMENTS.format(offset=seed * 370, latency=95000 + seed * 7919 % 10007, policy=policy),
     ]
     with (out / "qemu").open("wb") as log:
         try:
