@@ -63,17 +63,16 @@ pub unsafe extern "C" fn dontcache_write(iocb: *mut bindings::kiocb, bytes: isiz
 /// # Safety
 ///
 /// Only called by `generic_write_checks_count()` and `blkdev_write_iter()`, with a kiocb of their
-/// own.
+/// own. Not for `O_DSYNC`: who waits for its own pages is told of their errors.
 #[cfg(CONFIG_DONTCACHE_PACED)]
 #[export]
 pub unsafe extern "C" fn dontcache_write_checks(iocb: *mut bindings::kiocb, bytes: i64) -> c_int {
     const OTHERS: c_int = bindings::IOCB_DIRECT as c_int | bindings::IOCB_DONTCACHE_LAZY;
 
     // SAFETY: As promised by the caller.
-    let (iocb, dsync) = unsafe { (&*iocb, bindings::iocb_is_dsync(iocb)) };
+    let iocb = unsafe { &*iocb };
 
-    // Who waits for its own pages is told of their errors.
-    if iocb.ki_flags & OTHERS != 0 || dsync {
+    if iocb.ki_flags & OTHERS != 0 {
         return 0;
     }
 

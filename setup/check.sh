@@ -8,10 +8,11 @@
 
 # Logic in C is a fault: lines that patches/*.patch change in the C of the kernel's core, and
 # lines of C of our own, tests left out. CONFIG_DONTCACHE_PACED has some more: it counts pages where
-# the tags of folios change, and needs inline functions of wbs, tracepoints and attributes.
+# the tags of folios change, and needs inline functions of wbs, tracepoints and attributes; and it
+# asks a device for its queue.
 MAX_PATCH_LINES=270
 MAX_C_LINES=250
-MAX_PACED_LINES=355
+MAX_PACED_LINES=375
 
 passed=0
 failed=0

@@ -36,11 +36,6 @@ __rust_helper void rust_helper_dontcache_no_cgroup_migration(void)
 }
 
 #ifdef CONFIG_DONTCACHE_PACED
-__rust_helper bool rust_helper_iocb_is_dsync(const struct kiocb *iocb)
-{
-	return iocb_is_dsync(iocb);
-}
-
 __rust_helper struct bdi_writeback *
 rust_helper_dontcache_wb_begin(struct address_space *mapping,
 			       struct wb_lock_cookie *cookie)
