@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 
-#include <linux/blk-mq.h>
 #include <linux/dontcache.h>
 #include <linux/fs.h>
 
@@ -37,6 +36,8 @@ __rust_helper void rust_helper_dontcache_no_cgroup_migration(void)
 }
 
 #ifdef CONFIG_DONTCACHE_PACED
+#include <linux/blk-mq.h>
+
 __rust_helper struct bdi_writeback *
 rust_helper_dontcache_wb_begin(struct address_space *mapping,
 			       struct wb_lock_cookie *cookie)
@@ -103,22 +104,18 @@ rust_helper_mapping_min_folio_order(const struct address_space *mapping)
 	return mapping_min_folio_order(mapping);
 }
 
-/* Stacked devices have no queue. That of a scheduler has room for others, too */
+/* Stacked devices have no queue, those of a scheduler are its */
 __rust_helper unsigned long
 rust_helper_dontcache_queue_pages(struct address_space *mapping)
 {
 	struct super_block *sb = mapping->host->i_sb;
 	struct block_device *bdev = sb_is_blkdev_sb(sb) ? I_BDEV(mapping->host) : sb->s_bdev;
 	struct request_queue *q = bdev ? bdev_get_queue(bdev) : NULL;
-	unsigned long nr;
 
 	if (!q || !queue_is_mq(q))
 		return ULONG_MAX;
-	nr = READ_ONCE(q->nr_requests);
-	if (READ_ONCE(q->elevator))
-		nr -= nr / 4;
-	nr *= READ_ONCE(q->tag_set->map[HCTX_TYPE_DEFAULT].nr_queues);
-	return nr * inode_to_bdi(mapping->host)->io_pages;
+	return inode_to_bdi(mapping->host)->io_pages * READ_ONCE(q->nr_requests) *
+	       READ_ONCE(q->tag_set->map[HCTX_TYPE_DEFAULT].nr_queues);
 }
 
 __rust_helper bool rust_helper_dontcache_killed(void)
