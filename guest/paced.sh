@@ -111,27 +111,26 @@ error_heard() {
 		is ok io put $DONTCACHE none "$1" 0 $len 65536
 }
 
-# What fsync() has said is not said again to who writes.
-error_told() {
+# write_lost FILE: an uncached write that nobody was told of could not be written.
+write_lost() {
 	umount /mnt/fs && mount /dev/nullb15 /mnt/fs &&
 		is ok io put 0 none "$1" 0 $len 65536 && sync "$1" || return 1
 	failing nullb15 100
 	told=$(put $DONTCACHE "$1" 0 4096)
 	sleep 1
 	failing nullb15 0
-	[ "$told" = ok ] && is EIO io write sync 0 "$1" 65536 4096 4096 &&
+	[ "$told" = ok ]
+}
+
+# What fsync() has said is not said again to who writes.
+error_told() {
+	write_lost "$1" && is EIO io write sync 0 "$1" 65536 4096 4096 &&
 		is ok io put $DONTCACHE none "$1" 0 4096 4096
 }
 
 # Who is told of an earlier error has written nothing, and fsync() is told as well.
 error_comes_first() {
-	umount /mnt/fs && mount /dev/nullb15 /mnt/fs &&
-		is ok io put 0 none "$1" 0 $len 65536 && sync "$1" || return 1
-	failing nullb15 100
-	told=$(put $DONTCACHE "$1" 0 4096)
-	sleep 1
-	failing nullb15 0
-	[ "$told" = ok ] && is EIO io put $DONTCACHE none "$1" $len 4096 4096 &&
+	write_lost "$1" && is EIO io put $DONTCACHE none "$1" $len 4096 4096 &&
 		is $len command stat -c %s "$1" &&
 		is ok io put $DONTCACHE none "$1" $len 4096 4096 &&
 		is $((len + 4096)) command stat -c %s "$1" && ! sync "$1" 2> /dev/null &&
