@@ -127,6 +127,9 @@ struct World {
     /// That of the first, and whether it is to look.
     patience: Patience,
     looks: bool,
+    /// How long it takes until who is let go runs, and what is ahead of the device for that.
+    late: usize,
+    ahead: usize,
     /// From when to when the device does nothing.
     stall: (usize, usize),
     listed: BTreeSet<usize>,
@@ -159,6 +162,8 @@ impl World {
             turns: Turns::default(),
             patience: Patience::new(TENTH),
             looks: false,
+            late: 1,
+            ahead: 0,
             stall: (0, 0),
             listed: BTreeSet::new(),
             soon: false,
@@ -193,7 +198,7 @@ impl World {
             .pending
             .submits(Pages(load.size.div_ceil(1 << SHIFT)), good)
         {
-            (self.device.depth * self.device.request).max(256)
+            (self.device.depth * self.device.request).max(256) + self.ahead
         } else {
             usize::MAX
         }
@@ -213,6 +218,14 @@ impl World {
             match event {
                 Event::Write(writer) => self.write(writer),
                 Event::Run(writer) => {
+                    // As the end of `Wb::wait()`.
+                    if self.queue(writer) < usize::MAX {
+                        let starves = self.in_flight * 2 < self.device.depth;
+                        let late = Micros(self.late);
+
+                        self.ahead = self.control.let_go(starves, late, Pages(256), self.bound).0;
+                    }
+
                     let file = &mut self.files[writer];
 
                     self.turns.took(std::mem::take(&mut file.owed), file.round);
@@ -451,7 +464,7 @@ impl World {
         file.round = self.turns.granted(pages, self.now / JIFFY);
         file.pending.grant(Pages(pages), self.now / JIFFY);
         file.owed = pages;
-        self.at(1, Event::Run(writer));
+        self.at(self.late, Event::Run(writer));
     }
 
     /// As `Waiters::grant_some()`.
@@ -562,6 +575,9 @@ proptest! {
         world.run(1_000_000);
         // It may have been lowered under what there was.
         prop_assert!(world.peak <= world.peak_target * 3 / 2 + excess, "{} {}", world.peak, world.peak_target);
+        // Who comes first waits for what there is, and for as much that passes it: each page may be
+        // a request.
+        world.run(1_000_000 + 2 * world.peak_target * device.latency / device.depth);
         for file in &world.files {
             prop_assert!(file.writes > 1);
         }
@@ -744,6 +760,33 @@ fn nothing_waits_for_the_end_of_a_stream() {
         }
     }
     assert!(taken <= Some(2 * GATHER) && taken.is_some(), "{taken:?}");
+}
+
+/// Who is let go runs later than the device has written what is ahead of it.
+#[test]
+fn a_device_is_kept_busy_by_writers_that_have_no_cpu() {
+    let device = Device {
+        depth: 8,
+        latency: 2000,
+        request: 32,
+    };
+    let load = Load {
+        size: 1 << 20,
+        ..STREAM
+    };
+    let mut world = World::new(device, vec![load; 4], 20);
+
+    world.late = 3000;
+    world.run(1_000_000);
+    let before = world.written;
+    world.run(3_000_000);
+    let rate = (world.written - before) / 2;
+    assert!(
+        rate * 100 >= device.best() * 90,
+        "{rate} of {}",
+        device.best()
+    );
+    assert!(world.ahead <= world.target());
 }
 
 #[test]

@@ -37,6 +37,7 @@ __rust_helper void rust_helper_dontcache_no_cgroup_migration(void)
 
 #ifdef CONFIG_DONTCACHE_PACED
 #include <linux/blk-mq.h>
+#include <linux/part_stat.h>
 
 __rust_helper struct bdi_writeback *
 rust_helper_dontcache_wb_begin(struct address_space *mapping,
@@ -104,17 +105,20 @@ rust_helper_mapping_min_folio_order(const struct address_space *mapping)
 	return mapping_min_folio_order(mapping);
 }
 
-/* Stacked devices have no queue, those of a scheduler are its */
+/* Those of a scheduler are its. Stacked devices have none */
 __rust_helper unsigned long
-rust_helper_dontcache_queue_pages(struct address_space *mapping)
+rust_helper_dontcache_tags(struct address_space *mapping, unsigned int *used)
 {
 	struct super_block *sb = mapping->host->i_sb;
 	struct block_device *bdev = sb_is_blkdev_sb(sb) ? I_BDEV(mapping->host) : sb->s_bdev;
 	struct request_queue *q = bdev ? bdev_get_queue(bdev) : NULL;
 
 	if (!q || !queue_is_mq(q))
-		return ULONG_MAX;
-	return inode_to_bdi(mapping->host)->io_pages * READ_ONCE(q->nr_requests) *
+		return 0;
+	/* By all partitions and by reads, if they are counted (iostats) */
+	if (used)
+		*used = bdev_count_inflight(bdev_whole(bdev));
+	return (unsigned long)READ_ONCE(q->nr_requests) *
 	       READ_ONCE(q->tag_set->map[HCTX_TYPE_DEFAULT].nr_queues);
 }
 

@@ -34,6 +34,9 @@ const SLOWEST: Micros = Micros::from_millis(1000);
 /// device that is busy from then on there is no second.
 const FIRST_SLOWEST: Micros = Micros::from_millis(50);
 
+/// Who runs later than this after it was let go had no CPU.
+const LATE: Micros = Micros(100);
+
 /// The bound of a device that nobody has measured, and whose queue takes so much: twice that, since
 /// a fast device has written a gigabyte before it is measured.
 pub fn first(queue: Pages) -> Pages {
@@ -57,6 +60,8 @@ pub struct Control {
     burst: Option<(Instant, Instant, Pages)>,
     /// What was written and has not made the bound lower.
     rest: usize,
+    /// What is to be under writeback beside what the queue of the device takes.
+    ahead: Pages,
 }
 
 impl Control {
@@ -91,6 +96,22 @@ impl Control {
         self.rest = written % 4;
         self.target(span, queue)
             .max(Pages(before.0.saturating_sub(written / 4)))
+    }
+
+    /// Who waited for the queue of the device was let go, `late`, and found that the device
+    /// `starves`, or is busy. Returns how much may be under writeback from now on beside what the
+    /// queue takes: a `good` request more each time that writers had no CPU before the device had
+    /// nothing to do, and no more than the `bound`.
+    ///
+    /// Who is not late sees requests that have ended together, and not yet those that wait for
+    /// them.
+    pub fn let_go(&mut self, starves: bool, late: Micros, good: Pages, bound: Pages) -> Pages {
+        self.ahead = if starves && late > LATE {
+            self.ahead.plus(good).min(bound)
+        } else {
+            Pages(self.ahead.0 - self.ahead.0.div_ceil(16))
+        };
+        self.ahead
     }
 
     /// A writer is held: there is more to write than the bound.
@@ -388,6 +409,28 @@ mod tests {
         control.written(Instant(40_000), Pages(1));
         control.written(Instant(60_000), Pages(1));
         assert!(!control.measures());
+    }
+
+    #[test]
+    fn more_is_ahead_of_a_device_that_starves() {
+        let mut control = Control::default();
+        let mut ahead = |starves, late, bound| {
+            control
+                .let_go(starves, Micros(late), Pages(256), Pages(bound))
+                .0
+        };
+
+        assert_eq!(ahead(false, 5000, 1024), 0);
+        assert_eq!(ahead(true, 100, 1024), 0);
+        assert_eq!(ahead(true, 101, 1024), 256);
+        assert_eq!(ahead(false, 101, 1024), 240);
+        assert_eq!(ahead(true, 5000, 400), 400);
+        assert_eq!(ahead(true, 100, 1024), 375);
+        // Not for ever.
+        for _ in 0..60 {
+            ahead(false, 0, 1024);
+        }
+        assert_eq!(ahead(false, 0, 1024), 0);
     }
 
     #[test]

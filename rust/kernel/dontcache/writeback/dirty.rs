@@ -148,7 +148,7 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Optio
             wb::of(mapping)?,
             bindings::mapping_min_folio_order(mapping),
             bindings::dontcache_io_pages(mapping),
-            bindings::dontcache_queue_pages(mapping),
+            wb::queue_pages(mapping),
             errors(mapping) & !SEEN,
         )
     };

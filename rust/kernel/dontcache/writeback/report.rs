@@ -205,6 +205,14 @@ pub unsafe fn show(file: *mut bindings::seq_file, wb: *mut bindings::bdi_writeba
         control.rate().in_time(Micros::from_millis(1000)).0 * kb
     );
     seq_print!(file, "latency    {:>10} us\n", control.latency().0);
+    seq_print!(
+        file,
+        "queue      {:>10} kB\n",
+        match known.queued() {
+            usize::MAX => 0,
+            pages => pages * kb,
+        }
+    );
     seq_print!(file, "waiting    {:>10}\n", waiting);
     seq_print!(file, "files      {:>10} of {}\n", files.0, files.1);
     seq_print!(file, "pieces     {:>10}\n", report.pieces.load(Relaxed));

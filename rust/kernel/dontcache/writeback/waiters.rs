@@ -10,8 +10,10 @@ use super::{
         Patience,
         Turns, //
     },
+    units::Instant,
     wb::{
         jiffies,
+        now,
         TENTH, //
     }, //
 };
@@ -53,8 +55,9 @@ pub(super) struct Waiter {
     /// How much may be under writeback then.
     pub(super) queue: usize,
     granted: Atomic<bool>,
-    /// Of that: for [`Turns::took`].
+    /// Of that: for [`Turns::took`], and when it was.
     round: Atomic<usize>,
+    at: Atomic<usize>,
     /// Whether it sleeps for long.
     pub(super) dozes: bool,
     before: *mut Waiter,
@@ -73,6 +76,7 @@ impl Waiter {
             queue,
             granted: Atomic::new(false),
             round: Atomic::new(0),
+            at: Atomic::new(0),
             dozes: false,
             before: ptr::null_mut(),
             next: ptr::null_mut(),
@@ -81,6 +85,11 @@ impl Waiter {
 
     pub(super) fn is_granted(&self) -> bool {
         self.granted.load(Relaxed)
+    }
+
+    /// When that was. With the lock held.
+    pub(super) fn granted_at(&self) -> Instant {
+        Instant(self.at.load(Relaxed))
     }
 
     /// What was granted is taken. With the lock held.
@@ -222,6 +231,7 @@ impl Waiters {
         let round = self.turns.granted(granted.pages, jiffies());
 
         granted.round.store(round, Relaxed);
+        granted.at.store(now().0, Relaxed);
         // SAFETY: As promised by the caller.
         unsafe { self.remove(waiter) };
         granted.granted.store(true, Release);

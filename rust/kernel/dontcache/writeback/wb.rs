@@ -14,7 +14,10 @@ use super::{
         Listed,
         Mappings, //
     },
-    dirty::Dirty,
+    dirty::{
+        Dirty,
+        MOST_GOOD, //
+    },
     policy::Policy,
     report::Report,
     room::{
@@ -120,7 +123,7 @@ fn error() -> usize {
     unsafe { bindings::dontcache_wb_error() }
 }
 
-fn now() -> Instant {
+pub(super) fn now() -> Instant {
     // SAFETY: Always safe to call.
     Instant(unsafe { bindings::ktime_get() } as usize / 1000)
 }
@@ -135,6 +138,8 @@ pub struct Wb {
     /// What the device writes in the time that it is to have something to do, in pages: 0 if that
     /// is not known.
     target: Atomic<usize>,
+    /// What is to be under writeback beside what its queue takes, in pages.
+    ahead: Atomic<usize>,
     pub(super) report: Report,
     /// How many writers wait.
     waiting: Atomic<usize>,
@@ -277,6 +282,7 @@ impl Wb {
                 device,
                 queue <- new_spinlock!(Waiters::new(), "dontcache_waiters"),
                 target: Atomic::new(0),
+                ahead: Atomic::new(0),
                 report: Report::new(),
                 waiting: Atomic::new(0),
                 taken: Atomic::new(0),
@@ -307,6 +313,15 @@ impl Wb {
         };
 
         target.min(self.device.most.load(Relaxed))
+    }
+
+    /// What may be under writeback when somebody submits more, in pages.
+    #[inline]
+    pub(super) fn queued(&self) -> usize {
+        self.device
+            .queue()
+            .0
+            .saturating_add(self.ahead.load(Relaxed))
     }
 
     /// Whether what CPUs have not added up may be as much as the bound, or as the device's queue
@@ -532,8 +547,10 @@ impl Wb {
     #[cold]
     fn wait(&self, mapping: *mut bindings::address_space, size: usize, queue: usize) -> usize {
         let pages = size.min(self.bound() / 2).max(1);
+        let submits = queue < usize::MAX;
         let mut waiter = Waiter::new(pages, size, queue);
         let this = &raw mut waiter;
+        let mut starved = false;
         // Not with the lock: interrupts take that of the mapping's pages, which this may hold. None
         // if the inode is another wb's now, whose writers this one need not wait for.
         let look = |looks: bool| {
@@ -593,6 +610,8 @@ impl Wb {
             drop(queue);
             // SAFETY: No locks are held.
             unsafe { bindings::io_schedule_timeout(sleep as c_long) };
+            // SAFETY: The file is open.
+            starved = submits && unsafe { starves(mapping) };
             queue = self.queue.lock();
         }
         // SAFETY: As above.
@@ -604,6 +623,13 @@ impl Wb {
             // SAFETY: As above.
             unsafe { (*this).take(&mut queue.turns) };
             self.taken.store(queue.turns.taken(), Release);
+            if submits {
+                let late = now().since(waiter.granted_at());
+                let bound = Pages(self.bound());
+                let ahead = queue.control.let_go(starved, late, MOST_GOOD, bound);
+
+                self.ahead.store(ahead.0, Relaxed);
+            }
         } else {
             // SAFETY: It was pushed, and who grants it takes it out.
             unsafe { queue.remove(this) };
@@ -635,6 +661,41 @@ unsafe fn freezes(mapping: *mut bindings::address_space) -> bool {
     c_uint::from(frozen) != bindings::SB_UNFROZEN
 }
 
+/// What the queue of the device of a mapping takes, in pages: `usize::MAX` if it has none.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+#[inline]
+pub(super) unsafe fn queue_pages(mapping: *mut bindings::address_space) -> usize {
+    // SAFETY: As promised by the caller.
+    let (tags, pages) = unsafe {
+        (
+            bindings::dontcache_tags(mapping, ptr::null_mut()),
+            bindings::dontcache_io_pages(mapping),
+        )
+    };
+
+    if tags > 0 {
+        tags.saturating_mul(pages)
+    } else {
+        usize::MAX
+    }
+}
+
+/// Whether the device of a mapping has requests for less than half of what its queue takes.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+unsafe fn starves(mapping: *mut bindings::address_space) -> bool {
+    let mut used = 0;
+    // SAFETY: As promised by the caller.
+    let tags = unsafe { bindings::dontcache_tags(mapping, &mut used) };
+
+    (used as usize) < tags / 2
+}
+
 /// Where workers run: writers may be who frees memory for others.
 fn queue() -> &'static Queue {
     // SAFETY: It is set once, before the first file system.
@@ -659,11 +720,7 @@ pub(super) unsafe fn must_wait(
         return false;
     };
     let bound = wb.bound();
-    let queue = if is_good {
-        wb.device.queue().0
-    } else {
-        usize::MAX
-    };
+    let queue = if is_good { wb.queued() } else { usize::MAX };
     let fits = |all: Footprint| all.fits(pages, bound) && all.all <= queue;
 
     if wb.waiting.load(Relaxed) > 0 {
@@ -735,9 +792,8 @@ pub(super) unsafe fn pace(
         // Somebody may have set it anew.
         //
         // SAFETY: As promised by the caller.
-        wb.device
-            .set_queue(unsafe { bindings::dontcache_queue_pages(mapping) });
-        wb.device.queue().0
+        wb.device.set_queue(unsafe { queue_pages(mapping) });
+        wb.queued()
     } else {
         usize::MAX
     };
