@@ -33,6 +33,28 @@ bounded() {
 	[ $bound_status = 0 ] && [ "$peak" -le "$2" ]
 }
 
+# Four that write a file each.
+together() {
+	writers=
+	for nr in 1 2 3 4; do
+		put $DONTCACHE "$1.$nr" 0 16777216 1048576 &
+		writers="$writers $!"
+	done
+	for writer in $writers; do
+		wait "$writer" || return 1
+	done
+	rm "$1".[1-4]
+}
+
+# Who submits waits for the queue of the device before the bound is reached.
+queued() {
+	trace_while together "$1" || return 1
+	below=$(sed -n 's/.*dontcache_pause:.* footprint=\([0-9]*\) .* bound=\([0-9]*\) .*/\1 \2/p' trace |
+		awk '$1 + 256 <= $2 { nr++ } END { print nr + 0 }')
+	echo "# $below of $(traced_lines dontcache_pause) pauses below the bound"
+	[ "$below" -gt $(($(traced_lines dontcache_pause) / 2)) ]
+}
+
 # The bdi of a disk has its own policy and bound, whatever the sysctl says.
 knobs() {
 	bdi=/sys/block/nullb15/bdi
@@ -349,9 +371,9 @@ paced_tests() {
 	check "paced: set" is paced cat $policy
 	for fs in $filesystems; do
 		mkfs_on "$fs" /dev/nullb15 && mount -t "$fs" /dev/nullb15 /mnt/fs || exit 1
-		# The queue of the device, with a scheduler eight requests of 128 KiB, and one more. The lazy
-		# policy has 64 MiB, and the bound alone 4.
-		check "paced: $fs, writers wait for the queue" bounded /mnt/fs/bounded 400
+		# The lazy policy has 64 MiB. Four, and a quarter more, is the bound.
+		check "paced: $fs, writers wait" bounded /mnt/fs/bounded 1280
+		check "paced: $fs, and for the queue" queued /mnt/fs/bounded
 		check "paced: $fs, and leave nothing" is "0 pages cached" io gone /mnt/fs/bounded 0 67108864 1000
 		for block in 512 4096 65536; do
 			check "paced: $fs, writes of $block go by themselves" gone_by_itself /mnt/fs/small-$block $block

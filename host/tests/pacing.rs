@@ -7,6 +7,7 @@ use dontcache_host::writeback::{
     control::{
         first,
         Control,
+        LATE,
         LEAST, //
     },
     pending::{
@@ -204,6 +205,10 @@ impl World {
         }
     }
 
+    fn waits_for_queue(&self, writer: usize) -> bool {
+        self.queue(writer) < self.target()
+    }
+
     fn target(&self) -> usize {
         self.bound.0
     }
@@ -219,11 +224,10 @@ impl World {
                 Event::Write(writer) => self.write(writer),
                 Event::Run(writer) => {
                     // As the end of `Wb::wait()`.
-                    if self.queue(writer) < usize::MAX {
-                        let starves = self.in_flight * 2 < self.device.depth;
-                        let late = Micros(self.late);
+                    if self.waits_for_queue(writer) {
+                        let requests = (Micros(self.late) > LATE).then_some(self.in_flight);
 
-                        self.ahead = self.control.let_go(starves, late, Pages(256), self.bound).0;
+                        self.ahead = self.control.let_go(requests, Pages(256), self.bound).0;
                     }
 
                     let file = &mut self.files[writer];
@@ -313,6 +317,9 @@ impl World {
         if credit || self.waiting.is_empty() && room {
             self.at(1 + load.rests + (load.size >> SHIFT), Event::Write(writer));
         } else {
+            if self.waits_for_queue(writer) {
+                self.control.waits(self.in_flight);
+            }
             self.control.held();
             self.waiting.push_back((writer, pages));
             self.grant();

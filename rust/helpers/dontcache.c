@@ -105,21 +105,33 @@ rust_helper_mapping_min_folio_order(const struct address_space *mapping)
 	return mapping_min_folio_order(mapping);
 }
 
-/* Those of a scheduler are its. Stacked devices have none */
-__rust_helper unsigned long
-rust_helper_dontcache_tags(struct address_space *mapping, unsigned int *used)
+__rust_helper struct block_device *
+rust_helper_dontcache_bdev(struct address_space *mapping)
 {
 	struct super_block *sb = mapping->host->i_sb;
-	struct block_device *bdev = sb_is_blkdev_sb(sb) ? I_BDEV(mapping->host) : sb->s_bdev;
-	struct request_queue *q = bdev ? bdev_get_queue(bdev) : NULL;
 
-	if (!q || !queue_is_mq(q))
+	return sb_is_blkdev_sb(sb) ? I_BDEV(mapping->host) : sb->s_bdev;
+}
+
+/* None of a stacked device, nor of one whose driver is gone: its tags went with it */
+__rust_helper unsigned long rust_helper_dontcache_tags(struct block_device *bdev)
+{
+	struct request_queue *q = bdev_get_queue(bdev);
+	unsigned long tags;
+
+	if (!queue_is_mq(q) || !percpu_ref_tryget_live(&q->q_usage_counter))
 		return 0;
-	/* By all partitions and by reads, if they are counted (iostats) */
-	if (used)
-		*used = bdev_count_inflight(bdev_whole(bdev));
-	return (unsigned long)READ_ONCE(q->nr_requests) *
-	       READ_ONCE(q->tag_set->map[HCTX_TYPE_DEFAULT].nr_queues);
+	tags = READ_ONCE(q->nr_requests);
+	if (!(q->tag_set->flags & BLK_MQ_F_TAG_HCTX_SHARED))
+		tags *= READ_ONCE(q->tag_set->map[HCTX_TYPE_DEFAULT].nr_queues);
+	percpu_ref_put(&q->q_usage_counter);
+	return tags;
+}
+
+/* By all partitions and by reads as well, if they are counted (iostats) */
+__rust_helper unsigned int rust_helper_dontcache_inflight(struct block_device *bdev)
+{
+	return bdev_count_inflight(bdev_whole(bdev));
 }
 
 __rust_helper bool rust_helper_dontcache_killed(void)

@@ -35,7 +35,7 @@ const SLOWEST: Micros = Micros::from_millis(1000);
 const FIRST_SLOWEST: Micros = Micros::from_millis(50);
 
 /// Who runs later than this after it was let go had no CPU.
-const LATE: Micros = Micros(100);
+pub const LATE: Micros = Micros(100);
 
 /// The bound of a device that nobody has measured, and whose queue takes so much: twice that, since
 /// a fast device has written a gigabyte before it is measured.
@@ -62,6 +62,8 @@ pub struct Control {
     rest: usize,
     /// What is to be under writeback beside what the queue of the device takes.
     ahead: Pages,
+    /// The most requests that the device was seen with of late.
+    most: usize,
 }
 
 impl Control {
@@ -98,15 +100,20 @@ impl Control {
             .max(Pages(before.0.saturating_sub(written / 4)))
     }
 
-    /// Who waited for the queue of the device was let go, `late`, and found that the device
-    /// `starves`, or is busy. Returns how much may be under writeback from now on beside what the
-    /// queue takes: a `good` request more each time that writers had no CPU before the device had
-    /// nothing to do, and no more than the `bound`.
+    /// Somebody has to wait for the queue of the device, which has so many requests.
+    pub fn waits(&mut self, requests: usize) {
+        self.most = requests.max(self.most - self.most.div_ceil(16));
+    }
+
+    /// Who waited for it was let go; if it ran [`LATE`], the device has so many requests then.
+    /// Returns how much may be under writeback from now on beside what the queue takes: a `good`
+    /// request more each time that writers had no CPU until the device had little to do, and no
+    /// more than the `bound`.
     ///
-    /// Who is not late sees requests that have ended together, and not yet those that wait for
-    /// them.
-    pub fn let_go(&mut self, starves: bool, late: Micros, good: Pages, bound: Pages) -> Pages {
-        self.ahead = if starves && late > LATE {
+    /// Beside what it was seen with: others may share its tags, or keep them from it. Who is not
+    /// late sees requests that have ended together, and not yet those that wait for them.
+    pub fn let_go(&mut self, requests: Option<usize>, good: Pages, bound: Pages) -> Pages {
+        self.ahead = if requests.is_some_and(|requests| requests < self.most.div_ceil(2)) {
             self.ahead.plus(good).min(bound)
         } else {
             Pages(self.ahead.0 - self.ahead.0.div_ceil(16))
@@ -414,23 +421,31 @@ mod tests {
     #[test]
     fn more_is_ahead_of_a_device_that_starves() {
         let mut control = Control::default();
-        let mut ahead = |starves, late, bound| {
-            control
-                .let_go(starves, Micros(late), Pages(256), Pages(bound))
-                .0
+        let ahead = |control: &mut Control, requests, bound| {
+            control.let_go(requests, Pages(256), Pages(bound)).0
         };
 
-        assert_eq!(ahead(false, 5000, 1024), 0);
-        assert_eq!(ahead(true, 100, 1024), 0);
-        assert_eq!(ahead(true, 101, 1024), 256);
-        assert_eq!(ahead(false, 101, 1024), 240);
-        assert_eq!(ahead(true, 5000, 400), 400);
-        assert_eq!(ahead(true, 100, 1024), 375);
-        // Not for ever.
-        for _ in 0..60 {
-            ahead(false, 0, 1024);
+        // Nobody counts its requests.
+        control.waits(0);
+        assert_eq!(ahead(&mut control, Some(0), 1024), 0);
+        control.waits(1);
+        assert_eq!(ahead(&mut control, Some(1), 1024), 0);
+        assert_eq!(ahead(&mut control, Some(0), 1024), 256);
+        control.waits(8);
+        assert_eq!(ahead(&mut control, Some(4), 1024), 240);
+        assert_eq!(ahead(&mut control, Some(3), 1024), 496);
+        assert_eq!(ahead(&mut control, Some(3), 600), 600);
+        assert_eq!(ahead(&mut control, None, 600), 562);
+        // Others have its tags for long.
+        for _ in 0..4 {
+            control.waits(4);
         }
-        assert_eq!(ahead(false, 0, 1024), 0);
+        assert_eq!(ahead(&mut control, Some(2), 600), 526);
+        // Not for ever.
+        for _ in 0..80 {
+            ahead(&mut control, None, 1024);
+        }
+        assert_eq!(ahead(&mut control, None, 1024), 0);
     }
 
     #[test]

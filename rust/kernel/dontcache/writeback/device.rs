@@ -150,9 +150,9 @@ impl Device {
     }
 
     #[inline]
-    pub(super) fn set_queue(&self, pages: usize) {
+    pub(super) fn set_queue(&self, pages: Option<usize>) {
         // All writers read it.
-        if self.queue.load(Relaxed) != pages {
+        if let Some(pages) = pages.filter(|&pages| self.queue.load(Relaxed) != pages) {
             self.queue.store(pages, Relaxed);
         }
     }

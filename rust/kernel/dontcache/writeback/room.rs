@@ -92,11 +92,12 @@ pub enum Admits {
 pub struct Turns {
     /// What writers took of their promises, ever.
     taken: usize,
-    /// To those that have not run since, and how often that was given up.
+    /// To those that have not run since: in this round, since `promised`, and in the one before it.
     owed: usize,
+    older: usize,
     round: usize,
-    /// When the first of them was promised it, when somebody looked last, and when for others too.
     promised: usize,
+    /// When somebody looked last, and when for others too.
     looked: usize,
     served: usize,
     /// What was dirty all the time when nothing became less for long, and when that was: nobody can
@@ -106,12 +107,14 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Somebody looks. Who has not run for `ticks` jiffies since it might has something else to do,
-    /// or no CPU: others do not wait for that. And what could not be written is to show again,
+    /// Somebody looks. Who has not run for `ticks` jiffies since it might, or up to twice that, has
+    /// something else to do, or no CPU: others do not wait for that. And what could not be written is to show again,
     /// after a few hundred times that, that it cannot: it may be others' since.
     pub fn looks(&mut self, now: usize, ticks: usize) {
-        if self.owed > 0 && now.wrapping_sub(self.promised) >= ticks {
-            self.owed = 0;
+        if self.all_owed() > 0 && now.wrapping_sub(self.promised) >= ticks {
+            // Not what was promised just now: others are promised something all the time.
+            self.older = core::mem::take(&mut self.owed);
+            self.promised = now;
             self.round = self.round.wrapping_add(1);
         }
         if !lasts(self.despaired, now, ticks) {
@@ -138,7 +141,7 @@ impl Turns {
     /// Whether there is room for the `pages` of the next, beside what others were promised, and in
     /// the device's `queue`.
     pub fn admits(&self, footprint: Footprint, pages: usize, bound: usize, queue: usize) -> Admits {
-        let all = footprint.without(self.stuck).with(self.owed);
+        let all = footprint.without(self.stuck).with(self.all_owed());
 
         if !all.has_room(pages, bound) {
             Admits::Nobody
@@ -151,12 +154,15 @@ impl Turns {
 
     /// A writer may write `pages`, when it runs. Returns what it has to tell then.
     pub fn granted(&mut self, pages: usize, now: usize) -> usize {
-        // The oldest promise counts: others are made all the time.
-        if self.owed == 0 {
+        if self.all_owed() == 0 {
             self.promised = now;
         }
         self.owed = self.owed.saturating_add(pages);
         self.round
+    }
+
+    fn all_owed(&self) -> usize {
+        self.owed.saturating_add(self.older)
     }
 
     /// What writers took of their promises, in pages: the difference of two of them counts.
@@ -173,9 +179,14 @@ impl Turns {
     /// It runs. If its promise was given up, what is owed now is owed to others.
     pub fn took(&mut self, pages: usize, round: usize) {
         self.taken = self.taken.wrapping_add(pages);
-        if round == self.round {
-            self.owed = self.owed.saturating_sub(pages);
-        }
+
+        let owed = match self.round.wrapping_sub(round) {
+            0 => &mut self.owed,
+            1 => &mut self.older,
+            _ => return,
+        };
+
+        *owed = owed.saturating_sub(pages);
     }
 
     /// Whether nobody has looked for `ticks` jiffies: to add up what all CPUs have counted takes
@@ -485,28 +496,35 @@ mod tests {
     fn what_is_promised_to_who_does_not_run_is_room_after_a_while() {
         let mut turns = Turns::default();
 
-        let late = turns.granted(50, MAX - 9);
+        let late = turns.granted(60, MAX - 9);
 
-        // Nor if others run all the time.
-        assert_eq!(turns.granted(50, 10), late);
-        turns.took(50, late);
-        assert_eq!(turns.granted(50, 19), late);
         turns.looks(19, 30);
-        assert_eq!(turns.admits(of(0, 0), 1, 100, MAX), Nobody);
+        assert_eq!(turns.granted(40, 19), late);
+        // Those of a round are older then, and are given up after another.
         turns.looks(20, 30);
+        assert_eq!(turns.admits(of(0, 0), 1, 100, MAX), Nobody);
+        turns.took(40, late);
+        assert_eq!(turns.admits(of(0, 0), 40, 100, MAX), It);
+
+        let round = turns.granted(30, 49);
+
+        assert_eq!(round, late.wrapping_add(1));
+        turns.looks(49, 30);
+        assert_eq!(turns.admits(of(0, 0), 11, 100, MAX), Nobody);
+        turns.looks(50, 30);
         assert_eq!(turns.admits(of(0, 0), 50, 100, MAX), It);
+        assert_eq!(turns.admits(of(30, 30), 41, 100, MAX), Nobody);
 
         // Who runs at last takes nothing of what others are owed since.
-        let round = turns.granted(100, 26);
-
-        turns.took(50, late);
-        assert_eq!(turns.admits(of(0, 0), 1, 100, MAX), Nobody);
-        turns.looks(27, 30);
-        turns.took(100, round);
-        assert_eq!(turns.admits(of(0, 0), 50, 100, MAX), It);
+        turns.took(60, late);
+        assert_eq!(turns.admits(of(30, 30), 41, 100, MAX), Nobody);
+        turns.took(30, round);
+        assert_eq!(turns.admits(of(50, 50), 50, 100, MAX), It);
         // What nobody is owed is not given up.
         turns.looks(100, 30);
-        assert_eq!(turns.granted(1, 100), round);
+        assert_eq!(turns.granted(1, 100), round.wrapping_add(1));
+        turns.looks(129, 30);
+        assert_eq!(turns.granted(1, 129), round.wrapping_add(1));
     }
 
     #[test]

@@ -52,8 +52,8 @@ pub(super) struct Waiter {
     /// How much it may write then, and how much it is going to.
     pub(super) pages: usize,
     pub(super) size: usize,
-    /// How much may be under writeback then.
-    pub(super) queue: usize,
+    /// Whether it submits what it writes.
+    submits: bool,
     granted: Atomic<bool>,
     /// Of that: for [`Turns::took`], and when it was.
     round: Atomic<usize>,
@@ -65,15 +65,15 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    /// This task, which is to write `size` pages, and asks for `pages` of room when no more than
-    /// `queue` are under writeback.
-    pub(super) fn new(pages: usize, size: usize, queue: usize) -> Self {
+    /// This task, which is to write `size` pages, and asks for `pages` of room, in the device's
+    /// queue as well if it `submits` them.
+    pub(super) fn new(pages: usize, size: usize, submits: bool) -> Self {
         Self {
             // SAFETY: Always safe to call.
             task: unsafe { bindings::get_current() },
             pages,
             size,
-            queue,
+            submits,
             granted: Atomic::new(false),
             round: Atomic::new(0),
             at: Atomic::new(0),
@@ -159,8 +159,8 @@ impl Waiters {
     }
 
     /// Lets those go on for whom there is room below `bound`, in their order. If the first waits
-    /// for the device's queue only, who does not passes it, for as much as it is to write.
-    pub(super) fn admit(&mut self, footprint: Footprint, bound: usize) {
+    /// for the device's `queue` only, who does not passes it, for as much as it is to write.
+    pub(super) fn admit(&mut self, footprint: Footprint, bound: usize, queue: usize) {
         let (mut at, mut passed) = (self.first, 0);
 
         while passed < LOOKED_AT {
@@ -171,15 +171,14 @@ impl Waiters {
             let (this, size) = (at, waiter.size);
 
             at = waiter.next;
-            match self
-                .turns
-                .admits(footprint, waiter.pages, bound, waiter.queue)
-            {
+
+            let takes = if waiter.submits { queue } else { usize::MAX };
+
+            match self.turns.admits(footprint, waiter.pages, bound, takes) {
                 Admits::It if passed == 0 => {
                     // SAFETY: It is in the chain.
                     unsafe { self.grant(this) };
                     self.patience.served(size);
-                    self.passed = 0;
                 }
                 Admits::It if self.passed < self.first().map_or(0, |first| first.pages) => {
                     self.passed = self.passed.saturating_add(size);
@@ -251,6 +250,10 @@ impl Waiters {
     ///
     /// `waiter` is in the chain.
     pub(super) unsafe fn remove(&mut self, waiter: *mut Waiter) {
+        if ptr::eq(self.first, waiter) {
+            // Nobody has passed the next.
+            self.passed = 0;
+        }
         // SAFETY: As promised by the caller, and by the type invariants.
         unsafe {
             let (before, next) = ((*waiter).before, (*waiter).next);
@@ -294,8 +297,8 @@ mod tests {
     #[test]
     fn first_come_first_served_whoever_leaves() {
         for gone in 1..=3 {
-            let mut all = [1, 2, 3].map(|nr| Waiter::new(nr, 10 * nr, 0));
-            let mut late = Waiter::new(4, 40, 0);
+            let mut all = [1, 2, 3].map(|nr| Waiter::new(nr, 10 * nr, true));
+            let mut late = Waiter::new(4, 40, true);
             let mut waiters = Waiters::new();
             let base = all.as_mut_ptr();
 
@@ -333,8 +336,8 @@ mod tests {
 
     #[test]
     fn who_submits_nothing_passes_who_waits_for_the_queue() {
-        let mut all = [(4, 10), (5, usize::MAX), (8, 10), (6, usize::MAX)]
-            .map(|(nr, queue)| Waiter::new(nr, nr, queue));
+        let mut all = [(4, true), (5, false), (8, true), (6, false)]
+            .map(|(nr, submits)| Waiter::new(nr, nr, submits));
         let mut waiters = Waiters::new();
         let base = all.as_mut_ptr();
         let seen = |writeback| Footprint { all: 20, writeback };
@@ -344,22 +347,27 @@ mod tests {
             unsafe { waiters.push(base.add(nr)) };
         }
         // Nobody passes who waits for room.
-        waiters.admit(seen(11), 10);
+        waiters.admit(seen(11), 10, 10);
         assert_eq!(chain(&waiters), [4, 5, 8, 6]);
         // As much as the first is to write, and no more.
-        waiters.admit(seen(11), 1000);
+        waiters.admit(seen(11), 1000, 10);
         assert_eq!(chain(&waiters), [4, 8, 6, 0]);
-        waiters.admit(seen(11), 1000);
+        waiters.admit(seen(11), 1000, 10);
         assert_eq!(chain(&waiters), [4, 8, 6, 0]);
-        // Then it is the first's turn, and somebody passes the next.
-        waiters.admit(seen(2), 1000);
+        // However the first leaves, somebody passes the next.
+        // SAFETY: It is the first.
+        unsafe { waiters.remove(base) };
+        waiters.admit(seen(11), 1000, 10);
         assert_eq!(chain(&waiters), [8, 0, 0, 0]);
-        waiters.grant_first();
+        waiters.admit(seen(11), 1000, 11);
+        assert_eq!(chain(&waiters), [8, 0, 0, 0]);
+        waiters.admit(seen(11), 1000, 22);
+        assert_eq!(chain(&waiters), [0; 4]);
     }
 
     #[test]
     fn who_fits_has_a_share() {
-        let mut all = [5, 2, 9, 1].map(|nr| Waiter::new(nr, nr, 0));
+        let mut all = [5, 2, 9, 1].map(|nr| Waiter::new(nr, nr, true));
         let mut waiters = Waiters::new();
         let base = all.as_mut_ptr();
 

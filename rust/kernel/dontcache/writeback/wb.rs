@@ -7,7 +7,8 @@
 use super::{
     control::{
         self,
-        Control, //
+        Control,
+        LATE, //
     },
     device::{
         Device,
@@ -501,7 +502,7 @@ impl Wb {
     fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
         queue.turns.looks(jiffies(), PROMISED);
         self.stuck.store(queue.turns.stuck(), Relaxed);
-        queue.admit(footprint, self.bound());
+        queue.admit(footprint, self.bound(), self.queued());
     }
 
     /// What there is, seen without the lock. `footprint` is called to look.
@@ -542,15 +543,19 @@ impl Wb {
         advice
     }
 
-    /// Waits until it is this task's turn to write `size` pages, with no more than `queue` under
-    /// writeback, and returns how many it may, or it is killed.
+    /// Waits until it is this task's turn to write `size` pages, and returns how many it may, or it
+    /// is killed. In the device's queue as well, if it `submits` them.
     #[cold]
-    fn wait(&self, mapping: *mut bindings::address_space, size: usize, queue: usize) -> usize {
+    fn wait(&self, mapping: *mut bindings::address_space, size: usize, submits: bool) -> usize {
         let pages = size.min(self.bound() / 2).max(1);
-        let submits = queue < usize::MAX;
-        let mut waiter = Waiter::new(pages, size, queue);
+        let mut waiter = Waiter::new(pages, size, submits);
         let this = &raw mut waiter;
-        let mut starved = false;
+        // Else it waits for the bound. To count them looks at all CPUs.
+        let requests = (submits && self.queued() < self.bound()).then(|| {
+            // SAFETY: The file is open.
+            unsafe { requests(mapping) }
+        });
+        let mut woken = now();
         // Not with the lock: interrupts take that of the mapping's pages, which this may hold. None
         // if the inode is another wb's now, whose writers this one need not wait for.
         let look = |looks: bool| {
@@ -564,6 +569,9 @@ impl Wb {
 
         // SAFETY: It is removed below, unless it is granted.
         unsafe { queue.push(this) };
+        if let Some(requests) = requests {
+            queue.control.waits(requests);
+        }
         // Before it looks: a completion that it does not see any more sees that it waits.
         self.waiting.fetch_add(1, Full);
         // SAFETY: It is this task's own.
@@ -610,8 +618,7 @@ impl Wb {
             drop(queue);
             // SAFETY: No locks are held.
             unsafe { bindings::io_schedule_timeout(sleep as c_long) };
-            // SAFETY: The file is open.
-            starved = submits && unsafe { starves(mapping) };
+            woken = now();
             queue = self.queue.lock();
         }
         // SAFETY: As above.
@@ -623,24 +630,31 @@ impl Wb {
             // SAFETY: As above.
             unsafe { (*this).take(&mut queue.turns) };
             self.taken.store(queue.turns.taken(), Release);
-            if submits {
-                let late = now().since(waiter.granted_at());
-                let bound = Pages(self.bound());
-                let ahead = queue.control.let_go(starved, late, MOST_GOOD, bound);
-
-                self.ahead.store(ahead.0, Relaxed);
-            }
         } else {
             // SAFETY: It was pushed, and who grants it takes it out.
             unsafe { queue.remove(this) };
         }
         queue.wake_first();
         self.waiting.fetch_sub(1, Relaxed);
-        if granted {
-            pages
-        } else {
-            0
+        if !granted {
+            return 0;
         }
+        if requests.is_some() {
+            let is_late = woken.since(waiter.granted_at()) > LATE;
+
+            drop(queue);
+
+            let requests = is_late.then(|| {
+                // SAFETY: The file is open.
+                unsafe { self::requests(mapping) }
+            });
+            let bound = Pages(self.bound());
+            let mut queue = self.queue.lock();
+            let ahead = queue.control.let_go(requests, MOST_GOOD, bound);
+
+            self.ahead.store(ahead.0, Relaxed);
+        }
+        pages
     }
 }
 
@@ -661,39 +675,45 @@ unsafe fn freezes(mapping: *mut bindings::address_space) -> bool {
     c_uint::from(frozen) != bindings::SB_UNFROZEN
 }
 
-/// What the queue of the device of a mapping takes, in pages: `usize::MAX` if it has none.
+/// What the queue of the device of a mapping takes, in pages, if it has one, and is there still.
 ///
 /// # Safety
 ///
 /// The file of the mapping is open.
 #[inline]
-pub(super) unsafe fn queue_pages(mapping: *mut bindings::address_space) -> usize {
+pub(super) unsafe fn queue_pages(mapping: *mut bindings::address_space) -> Option<usize> {
     // SAFETY: As promised by the caller.
-    let (tags, pages) = unsafe {
+    let (bdev, pages) = unsafe {
         (
-            bindings::dontcache_tags(mapping, ptr::null_mut()),
+            bindings::dontcache_bdev(mapping),
             bindings::dontcache_io_pages(mapping),
         )
     };
 
-    if tags > 0 {
-        tags.saturating_mul(pages)
-    } else {
-        usize::MAX
+    if bdev.is_null() {
+        return None;
     }
+    // SAFETY: As promised by the caller.
+    let tags = unsafe { bindings::dontcache_tags(bdev) };
+
+    // What is submitted at once is no more.
+    (tags > 0).then(|| tags.saturating_mul(pages.min(MOST_GOOD.0)))
 }
 
-/// Whether the device of a mapping has requests for less than half of what its queue takes.
+/// How many requests the device of a mapping has, of all who use it.
 ///
 /// # Safety
 ///
 /// The file of the mapping is open.
-unsafe fn starves(mapping: *mut bindings::address_space) -> bool {
-    let mut used = 0;
+unsafe fn requests(mapping: *mut bindings::address_space) -> usize {
     // SAFETY: As promised by the caller.
-    let tags = unsafe { bindings::dontcache_tags(mapping, &mut used) };
+    let bdev = unsafe { bindings::dontcache_bdev(mapping) };
 
-    (used as usize) < tags / 2
+    if bdev.is_null() {
+        return 0;
+    }
+    // SAFETY: As above.
+    unsafe { bindings::dontcache_inflight(bdev) as usize }
 }
 
 /// Where workers run: writers may be who frees memory for others.
@@ -819,7 +839,7 @@ pub(super) unsafe fn pace(
     let since = now();
 
     drop(current);
-    let granted = wb.wait(mapping, pages, queue);
+    let granted = wb.wait(mapping, pages, submits);
 
     let pause = now().since(since);
 
