@@ -7,7 +7,12 @@ BENCH_ARGS := $(if $(INSTRUMENT),--instruments $(INSTRUMENT)) $(if $(MODEL),--mo
 	$(if $(REPETITIONS),--repetitions $(REPETITIONS)) $(if $(VARIATIONS),--variations $(VARIATIONS)) \
 	$(if $(SEED),--seed $(SEED))
 
-B := $(or $(DONTCACHE_BUILD),build)
+BUILD_DIR := $(or $(DONTCACHE_BUILD),build)
+
+# make splits words at spaces, and so would the first of them be the place.
+ifneq ($(words $(OUT)),$(if $(OUT),1,0))
+$(error there is a space in OUT=$(OUT); next: name another directory)
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test fresh torture bench bench-full bench-compare mechanisms check mutants mutations kernel apply install uninstall series dist deb instructions clean distclean
@@ -30,14 +35,14 @@ help: ## list the targets
 	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n OUT=DIR"
 
 demo: ## build, boot, and compare four modes of I/O on XFS (9 min, then 1)
-	@setup/demo.sh $(abspath $(or $(OUT),$(B)/demo)) "$(POLICY)" "$(MODES)" "$(WORKLOADS)" \
+	@setup/demo.sh $(abspath $(or $(OUT),$(BUILD_DIR)/demo)) "$(POLICY)" "$(MODES)" "$(WORKLOADS)" \
 		$(if $(SEED),--seed $(SEED))
 
 bench: ## the lab: which engine and which policy is better at what (builds of an hour, then 15 min)
-	@setup/bench.sh $(abspath $(or $(OUT),$(B)/bench)) $(BENCH_ARGS)
+	@setup/bench.sh $(abspath $(or $(OUT),$(BUILD_DIR)/bench)) $(BENCH_ARGS)
 
 bench-full: ## the lab with all devices, modes and workloads, in real time too (hours)
-	@setup/bench.sh $(abspath $(or $(OUT),$(B)/bench-full)) --full $(BENCH_ARGS)
+	@setup/bench.sh $(abspath $(or $(OUT),$(BUILD_DIR)/bench-full)) --full $(BENCH_ARGS)
 
 bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
 	@[ -n "$(A)" ] && [ -n "$(B)" ] || { echo "error: two runs are compared" >&2; \
@@ -45,7 +50,7 @@ bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
 	@python3 bench/lab.py compare $(if $(MARGIN),--margin $(MARGIN)) "$(A)" "$(B)"
 
 mechanisms: ## what each mechanism of the engines brings, in counts (builds of half an hour, then 10 min)
-	@setup/mechanisms.sh $(abspath $(or $(OUT),$(B)/mechanisms)) "$(or $(SEEDS),3)" $(VARIANTS)
+	@setup/mechanisms.sh $(abspath $(or $(OUT),$(BUILD_DIR)/mechanisms)) "$(or $(SEEDS),3)" $(VARIANTS)
 
 test: ## host, KUnit, guests on UML and QEMU, lab, objects, hot-unplug (hours; TESTS='check um' is a part)
 	@setup/test.sh $(TESTS)
@@ -72,13 +77,13 @@ uninstall: ## take it out again, KDIR=DIR
 	@setup/uninstall.sh "$(KDIR)" "$(or $(BRANCH),dontcache-rust)"
 
 series: ## write the overlay as patches for git am, and as one patch, in build/series or OUT=DIR
-	@setup/make-series.sh $(abspath $(or $(OUT),$(B)/series))
+	@setup/make-series.sh $(abspath $(or $(OUT),$(BUILD_DIR)/series))
 
 dist: ## a tarball of what is committed, in build/ or OUT=DIR
-	@setup/dist.sh $(abspath $(or $(OUT),$(B)/dist))
+	@setup/dist.sh $(abspath $(or $(OUT),$(BUILD_DIR)/dist))
 
 deb: ## Debian packages of a kernel that boots in virtual machines, or of CONFIG=FILE
-	@setup/deb.sh $(abspath $(or $(OUT),$(B)/deb/packages)) "$(CONFIG)"
+	@setup/deb.sh $(abspath $(or $(OUT),$(BUILD_DIR)/deb/packages)) "$(CONFIG)"
 
 kernel: ## build the UML kernel of the demo and print where it is
 	@setup/overlay.sh
@@ -86,7 +91,7 @@ kernel: ## build the UML kernel of the demo and print where it is
 
 apply: ## apply the overlay to a copy of the kernel source and print where it is
 	@setup/overlay.sh
-	@echo $(B)/linux
+	@echo $(BUILD_DIR)/linux
 
 instructions: ## count the instructions of the hot path, C and Rust, in x86 objects
 	@setup/instructions.sh

@@ -51,6 +51,8 @@ def choice_list(allowed):
         for name in names:
             if name not in allowed:
                 raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(allowed)}")
+            if names.count(name) > 1:
+                raise argparse.ArgumentTypeError(f"{name!r} is there twice")
         return names
 
     return parse

@@ -12,7 +12,7 @@
 # asks a device for its queue.
 MAX_PATCH_LINES=270
 MAX_C_LINES=250
-MAX_PACED_LINES=381
+MAX_PACED_LINES=393
 
 passed=0
 failed=0

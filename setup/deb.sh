@@ -77,6 +77,8 @@ packages() {
 
 [[ $place = "$BUILD"/* ]] || claim OUT "$place"
 [ -z "$config" ] || [ -f "$config" ] || die "CONFIG=$config is not a file" "name a configuration, as /boot/config-$(uname -r)"
+# A wrong tree is to be heard of before anything is installed.
+[ -z "${KERNEL_SRC:-}" ] || "$ROOT/setup/kernel-source.sh" > /dev/null
 find_toolchain
 need_tools /usr/share/build-essential/list=build-essential dpkg-buildpackage=dpkg-dev dh_builddeb=debhelper dpkg-deb=dpkg zstd=zstd depmod=kmod
 # What bindeb-pkg asks for, whatever the configuration.

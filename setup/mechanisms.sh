@@ -28,31 +28,33 @@ for variant in "${variants[@]}"; do
 	[[ $variant = paced || $variant = counted ]] || [ -n "${files[$variant]:-}" ] || die "no variant $variant" "use some of paced counted ${!files[*]}"
 done
 
-# keep NAME IMAGE: what bench/count.py needs of a kernel, so that the next can be built.
+# keep NAME ENGINE: builds a kernel, and keeps what bench/count.py needs of it.
 keep() {
-	local to=$out/$1 from
-	from=$(dirname "$2")/../../..
+	local to=$out/$1 image from
+	image=$("$ROOT/setup/kernel.sh" x86 "$2")
+	from=$(dirname "$image")/../../..
 
 	mkdir -p "$to/arch/x86/boot"
-	cp "$2" "$to/arch/x86/boot/"
+	cp "$image" "$to/arch/x86/boot/"
 	cp "$from/vmlinux" "$to/"
 }
 
 # A wrong tree is to be heard of now, and not after the tools are there.
 [ -z "${KERNEL_SRC:-}" ] || "$ROOT/setup/kernel-source.sh" > /dev/null
 need_space "$BUILD" 8
+need_space "$out" 1
 find_toolchain
 need_tools qemu-system-x86_64=qemu-system-x86 nm=binutils mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs
 "$ROOT/setup/overlay.sh"
-keep c "$("$ROOT/setup/kernel.sh" x86 c)"
-keep rust "$("$ROOT/setup/kernel.sh" x86 rust+unpaced)"
+keep c c
+keep rust rust+unpaced
 # The overlay comes back, whatever happens.
 trap '"$ROOT/setup/overlay.sh"' EXIT
 for variant in "${variants[@]}"; do
 	"$ROOT/setup/overlay.sh"
 	# With what the policy needs: under it, as users have it, and under upstream's.
 	if [[ $variant = paced || $variant = counted ]]; then
-		keep "$variant" "$("$ROOT/setup/kernel.sh" x86 rust)"
+		keep "$variant" rust
 		continue
 	fi
 	for file in ${files[$variant]}; do
@@ -60,6 +62,6 @@ for variant in "${variants[@]}"; do
 		! cmp -s "$BUILD/linux/$file" "$ROOT/$file" ||
 			die "variant $variant changes nothing" "mend its line in $0"
 	done
-	keep "$variant" "$("$ROOT/setup/kernel.sh" x86 rust+unpaced)"
+	keep "$variant" rust+unpaced
 done
 python3 "$ROOT/bench/mechanisms.py" --out "$out" --seeds "$seeds" c rust "${variants[@]}"

@@ -108,8 +108,8 @@ pub struct Turns {
 
 impl Turns {
     /// Somebody looks. Who has not run for `ticks` jiffies since it might, or up to twice that, has
-    /// something else to do, or no CPU: others do not wait for that. And what could not be written is to show again,
-    /// after a few hundred times that, that it cannot: it may be others' since.
+    /// something else to do, or no CPU: others do not wait for that. And what could not be written
+    /// is to show again, after a few hundred times that, that it cannot: it may be others' since.
     pub fn looks(&mut self, now: usize, ticks: usize) {
         if self.all_owed() > 0 && now.wrapping_sub(self.promised) >= ticks {
             // Not what was promised just now: others are promised something all the time.
