@@ -366,21 +366,6 @@ journaled() {
 	[ "$tried" -le $((2048 * 100)) ]
 }
 
-# The driver of a disk goes, and what its queue had of it, while a writer has written all but a page of
-# its own that is read from a disk that takes long. What it does then is for KASAN to judge.
-disk_goes() {
-	nullb nullb14 64 blocksize=4096 && nullb nullb13 64 completion_nsec=1500000000 blocksize=4096 || return 1
-	./io lend $DONTCACHE /dev/nullb13 /dev/nullb14 2097152 > lend.log 2>&1 &
-	lender=$!
-	sleep 0.7
-	kill -0 $lender && echo 0 > /sys/kernel/config/nullb/nullb14/power
-	disk_status=$?
-	wait $lender
-	echo "# $(cat lend.log)"
-	rmdir /sys/kernel/config/nullb/nullb14 /sys/kernel/config/nullb/nullb13
-	return $disk_status
-}
-
 paced_tests() {
 	nullb nullb15 320 completion_nsec=4000000 hw_queue_depth=4 max_sectors=256 blocksize=4096
 	set_policy paced
@@ -431,6 +416,5 @@ paced_tests() {
 	done
 	check "paced: beside what cannot be written" beside_what_cannot_be_written
 	check "paced: a writer that waits can be killed" killed
-	check "paced: a disk that goes under a writer" disk_goes
 	set_policy $default_policy
 }
