@@ -13,7 +13,6 @@ use super::{
     units::Instant,
     wb::{
         jiffies,
-        now,
         TENTH, //
     }, //
 };
@@ -44,6 +43,8 @@ pub(super) struct Waiters {
     pub(super) patience: Patience,
     /// How much those are to write that have passed the first.
     passed: usize,
+    /// When it was looked whom there is room for: to read the clock for each would take long.
+    pub(super) at: Instant,
 }
 
 /// A task that waits, on its own stack.
@@ -110,6 +111,7 @@ impl Waiters {
             turns: Turns::default(),
             patience: Patience::new(TENTH),
             passed: 0,
+            at: Instant(0),
         }
     }
 
@@ -230,7 +232,7 @@ impl Waiters {
         let round = self.turns.granted(granted.pages, jiffies());
 
         granted.round.store(round, Relaxed);
-        granted.at.store(now().0, Relaxed);
+        granted.at.store(self.at.0, Relaxed);
         // SAFETY: As promised by the caller.
         unsafe { self.remove(waiter) };
         granted.granted.store(true, Release);

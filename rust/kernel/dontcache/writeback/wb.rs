@@ -124,7 +124,7 @@ fn error() -> usize {
     unsafe { bindings::dontcache_wb_error() }
 }
 
-pub(super) fn now() -> Instant {
+fn now() -> Instant {
     // SAFETY: Always safe to call.
     Instant(unsafe { bindings::ktime_get() } as usize / 1000)
 }
@@ -543,10 +543,17 @@ impl Wb {
         advice
     }
 
-    /// Waits until it is this task's turn to write `size` pages, and returns how many it may, or it
-    /// is killed. In the device's queue as well, if it `submits` them.
+    /// Waits from `since` until it is this task's turn to write `size` pages, and returns how many
+    /// it may, and when it ran, or it is killed. In the device's queue as well, if it `submits`
+    /// them.
     #[cold]
-    fn wait(&self, mapping: *mut bindings::address_space, size: usize, submits: bool) -> usize {
+    fn wait(
+        &self,
+        mapping: *mut bindings::address_space,
+        size: usize,
+        submits: bool,
+        since: Instant,
+    ) -> (usize, Instant) {
         let pages = size.min(self.bound() / 2).max(1);
         let mut waiter = Waiter::new(pages, size, submits);
         let this = &raw mut waiter;
@@ -555,7 +562,7 @@ impl Wb {
             // SAFETY: The file is open.
             unsafe { requests(mapping) }
         });
-        let mut woken = now();
+        let mut woken = since;
         // Not with the lock: interrupts take that of the mapping's pages, which this may hold. None
         // if the inode is another wb's now, whose writers this one need not wait for.
         let look = |looks: bool| {
@@ -593,6 +600,7 @@ impl Wb {
             }
             // SAFETY: It is this task's own. Others may have let it go on since, and know more.
             if let Some(seen) = found.flatten().filter(|_| !unsafe { (*this).is_granted() }) {
+                queue.at = woken;
                 if self.heed(&mut queue, first, seen) == Advice::Kick {
                     drop(queue);
                     // SAFETY: The file is open.
@@ -637,7 +645,7 @@ impl Wb {
         queue.wake_first();
         self.waiting.fetch_sub(1, Relaxed);
         if !granted {
-            return 0;
+            return (0, woken);
         }
         if requests.is_some() {
             let is_late = woken.since(waiter.granted_at()) > LATE;
@@ -654,7 +662,7 @@ impl Wb {
 
             self.ahead.store(ahead.0, Relaxed);
         }
-        pages
+        (pages, woken)
     }
 }
 
@@ -776,8 +784,10 @@ pub(super) unsafe fn must_wait(
         // take that one.
         drop(current);
         // What cannot be written is not waited for: if nobody waits, who tries again finds out.
+        let now = now();
         let mut queue = wb.queue.lock();
 
+        queue.at = now;
         wb.heed(&mut queue, false, seen);
         drop(queue);
         // SAFETY: As promised by the caller.
@@ -839,9 +849,8 @@ pub(super) unsafe fn pace(
     let since = now();
 
     drop(current);
-    let granted = wb.wait(mapping, pages, submits);
-
-    let pause = now().since(since);
+    let (granted, woken) = wb.wait(mapping, pages, submits, since);
+    let pause = woken.since(since);
 
     wb.report.paused(pause);
     // SAFETY: As promised by the caller.
@@ -928,11 +937,16 @@ impl Written {
     pub(in crate::dontcache) fn tell(&self, pages: usize) {
         let mut queue = self.wb.queue.lock();
 
+        // With the lock: what is measured of the device is in order.
+        queue.at = now();
         if queue.first().is_some() {
             queue.control.held();
             queue.patience.written(pages);
         }
-        queue.control.written(now(), Pages(pages));
+
+        let at = queue.at;
+
+        queue.control.written(at, Pages(pages));
         self.wb.measures.store(queue.control.measures(), Relaxed);
 
         let before = Pages(self.wb.target.load(Relaxed));
