@@ -6,6 +6,7 @@
  *
  * usage: io write|read ENGINE FLAGS FILE OFFSET LENGTH BLOCK
  *        io put FLAGS OPEN FILE OFFSET LENGTH BLOCK
+ *        io lend FLAGS SOURCE FILE LENGTH
  *        io nth NTH FLAGS FILE LENGTH
  *        io flags FILE lazy|none
  *        io cached FILE OFFSET LENGTH
@@ -27,7 +28,8 @@
  * the pages to be dropped, with the file open: the last close of a block
  * device would drop them in any case. "put" writes and does nothing else, to a
  * file that is opened with OPEN: none, dsync, sync, direct or append. "gone"
- * waits so long for the pages to be dropped. "nth" writes a new file while the
+ * waits so long for the pages to be dropped. "lend" writes pages the last of which
+ * is that of SOURCE, mapped, and so takes as long as that is read. "nth" writes a new file while the
  * NTH allocation that may not sleep fails, says whether there were so many, writes
  * it once more, and reads it. "flags" tries what may be passed to
  * preadv2() and pwritev2(), and prints a line for each. "meet" does the same as
@@ -403,6 +405,27 @@ static int put(char **arg)
 		pos += ret;
 	}
 	printf("ok\n");
+	return 0;
+}
+
+static int lend(char **arg)
+{
+	size_t len = strtoull(arg[3], NULL, 0), page = sysconf(_SC_PAGESIZE);
+	int source = open(arg[1], O_RDONLY), fd = open(arg[2], O_RDWR);
+	struct iovec iov = { .iov_len = len };
+	ssize_t ret;
+
+	iov.iov_base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (source < 0 || fd < 0 || iov.iov_base == MAP_FAILED)
+		return fail("setup");
+	fill(iov.iov_base, 0, len);
+	if (mmap((char *)iov.iov_base + len - page, page, PROT_READ, MAP_SHARED | MAP_FIXED,
+		 source, 0) == MAP_FAILED)
+		return fail("mapping");
+	ret = pwritev2(fd, &iov, 1, 0, strtol(arg[0], NULL, 0));
+	if (ret < 0)
+		return fail("I/O");
+	printf("ok, %zd bytes\n", ret);
 	return 0;
 }
 
@@ -966,6 +989,8 @@ int main(int argc, char **argv)
 		return rw(0, argv + 2);
 	if (argc == 8 && !strcmp(argv[1], "put"))
 		return put(argv + 2);
+	if (argc == 6 && !strcmp(argv[1], "lend"))
+		return lend(argv + 2);
 	if (argc == 6 && !strcmp(argv[1], "nth"))
 		return failing(argv + 2);
 	if (argc == 6 && !strcmp(argv[1], "gone"))
