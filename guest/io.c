@@ -29,9 +29,9 @@
  * device would drop them in any case. "put" writes and does nothing else, to a
  * file that is opened with OPEN: none, dsync, sync, direct or append. "gone"
  * waits so long for the pages to be dropped. "lend" writes pages the last of which
- * is that of SOURCE, mapped, and so takes as long as that is read. "nth" writes a new file while the
- * NTH allocation that may not sleep fails, says whether there were so many, writes
- * it once more, and reads it. "flags" tries what may be passed to
+ * is that of SOURCE, mapped, and so takes as long as that is read. "nth" writes a new
+ * file while the NTH allocation that may not sleep fails, says whether there were so
+ * many, writes it once more, and reads it. "flags" tries what may be passed to
  * preadv2() and pwritev2(), and prints a line for each. "meet" does the same as
  * "write" with a device that takes longer than it needs to map the pages, to pin
  * one of them for a direct write of it to what follows them, or to write them

@@ -374,7 +374,7 @@ disk_goes() {
 	lender=$!
 	for tries in 1 2 3 4 5 6 7 8 9 10; do
 		sleep 0.1
-		[ ! /proc/$lender/fd/4 -ef /dev/nullb14 ] || break
+		[ "$(readlink /proc/$lender/fd/4)" != /dev/nullb14 ] || break
 	done
 	sleep 0.2
 	kill -0 $lender && echo 0 > /sys/kernel/config/nullb/nullb14/power

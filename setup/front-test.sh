@@ -66,6 +66,9 @@ refuses "no repetitions" "less than 1" make bench REPETITIONS=0
 refuses "not a number of repetitions" "is not a whole number" make bench REPETITIONS=x
 refuses "not a seed" "invalid int value" make demo SEED=abc
 refuses "nothing to run" "has none of these" make demo WORKLOADS=append MODES=direct
+refuses "a space in a place" "there is a space" make demo OUT="a b"
+refuses "a mode twice" "is there twice" make demo MODES=direct,direct
+refuses "one run to compare" "two runs are compared" make bench-compare A=x
 refuses "a file for results" "cannot create" make demo OUT=README.md
 refuses "nothing to compare" "No such file" make bench-compare A="$tmp/none" B="$tmp/none"
 echo '{}' > "$tmp/none.json"

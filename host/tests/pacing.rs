@@ -257,6 +257,16 @@ impl World {
         }
     }
 
+    /// Of what the device can write, in per cent, what it writes between two times.
+    fn busy(&mut self, from: usize, until: usize) -> usize {
+        self.run(from);
+
+        let before = self.written;
+
+        self.run(until);
+        (self.written - before) * 1_000_000 / (until - from) * 100 / self.device.best()
+    }
+
     fn write(&mut self, writer: usize) {
         let load = self.loads[writer];
         let anywhere = self.random(1 << 20) << SHIFT;
@@ -784,15 +794,8 @@ fn a_device_is_kept_busy_by_writers_that_have_no_cpu() {
     let mut world = World::new(device, vec![load; 4], 20);
 
     world.late = 3000;
-    world.run(1_000_000);
-    let before = world.written;
-    world.run(3_000_000);
-    let rate = (world.written - before) / 2;
-    assert!(
-        rate * 100 >= device.best() * 90,
-        "{rate} of {}",
-        device.best()
-    );
+    let share = world.busy(1_000_000, 3_000_000);
+    assert!(share >= 90, "{share} %");
     assert!(world.ahead <= world.target());
 }
 
@@ -819,8 +822,5 @@ fn a_deep_device_is_kept_busy() {
     };
     let mut world = World::new(device, vec![STREAM; 2], 20);
 
-    world.run(2_000_000);
-    let before = world.written;
-    world.run(4_000_000);
-    assert!((world.written - before) / 2 * 100 >= device.best() * 75);
+    assert!(world.busy(2_000_000, 4_000_000) >= 75);
 }

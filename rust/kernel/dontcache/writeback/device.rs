@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     alloc::AllocError,
+    bindings,
     list::{
         List,
         ListArc, //
@@ -169,4 +170,45 @@ impl Device {
         self.policy
             .store(policy.map_or(NONE, |policy| policy as u32), Relaxed);
     }
+}
+
+/// What the queue of the device of a mapping takes, in pages, if it has one, and is there still.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+#[inline]
+pub(super) unsafe fn queue_pages(mapping: *mut bindings::address_space) -> Option<usize> {
+    // SAFETY: As promised by the caller.
+    let (bdev, pages) = unsafe {
+        (
+            bindings::dontcache_bdev(mapping),
+            bindings::dontcache_io_pages(mapping),
+        )
+    };
+
+    if bdev.is_null() {
+        return None;
+    }
+    // SAFETY: As promised by the caller.
+    let tags = unsafe { bindings::dontcache_tags(bdev) };
+
+    // What is submitted at once is no more.
+    (tags > 0).then(|| tags.saturating_mul(pages.min(MOST_GOOD.0)))
+}
+
+/// How many requests the device of a mapping has, of all who use it.
+///
+/// # Safety
+///
+/// The file of the mapping is open.
+pub(super) unsafe fn requests(mapping: *mut bindings::address_space) -> usize {
+    // SAFETY: As promised by the caller.
+    let bdev = unsafe { bindings::dontcache_bdev(mapping) };
+
+    if bdev.is_null() {
+        return 0;
+    }
+    // SAFETY: As above.
+    unsafe { bindings::dontcache_inflight(bdev) as usize }
 }

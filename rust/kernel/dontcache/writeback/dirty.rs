@@ -6,6 +6,7 @@
 
 use super::{
     device::{
+        self,
         Device,
         Listed, //
     },
@@ -148,7 +149,7 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Optio
             wb::of(mapping)?,
             bindings::mapping_min_folio_order(mapping),
             bindings::dontcache_io_pages(mapping),
-            wb::queue_pages(mapping),
+            device::queue_pages(mapping),
             errors(mapping) & !SEEN,
         )
     };

@@ -11,6 +11,7 @@ use super::{
         LATE, //
     },
     device::{
+        self,
         Device,
         Listed,
         Mappings, //
@@ -560,7 +561,7 @@ impl Wb {
         // Else it waits for the bound. To count them looks at all CPUs.
         let requests = (submits && self.queued() < self.bound()).then(|| {
             // SAFETY: The file is open.
-            unsafe { requests(mapping) }
+            unsafe { device::requests(mapping) }
         });
         let mut woken = since;
         // Not with the lock: interrupts take that of the mapping's pages, which this may hold. None
@@ -654,7 +655,7 @@ impl Wb {
 
             let requests = is_late.then(|| {
                 // SAFETY: The file is open.
-                unsafe { self::requests(mapping) }
+                unsafe { device::requests(mapping) }
             });
             let bound = Pages(self.bound());
             let mut queue = self.queue.lock();
@@ -681,47 +682,6 @@ unsafe fn freezes(mapping: *mut bindings::address_space) -> bool {
     };
 
     c_uint::from(frozen) != bindings::SB_UNFROZEN
-}
-
-/// What the queue of the device of a mapping takes, in pages, if it has one, and is there still.
-///
-/// # Safety
-///
-/// The file of the mapping is open.
-#[inline]
-pub(super) unsafe fn queue_pages(mapping: *mut bindings::address_space) -> Option<usize> {
-    // SAFETY: As promised by the caller.
-    let (bdev, pages) = unsafe {
-        (
-            bindings::dontcache_bdev(mapping),
-            bindings::dontcache_io_pages(mapping),
-        )
-    };
-
-    if bdev.is_null() {
-        return None;
-    }
-    // SAFETY: As promised by the caller.
-    let tags = unsafe { bindings::dontcache_tags(bdev) };
-
-    // What is submitted at once is no more.
-    (tags > 0).then(|| tags.saturating_mul(pages.min(MOST_GOOD.0)))
-}
-
-/// How many requests the device of a mapping has, of all who use it.
-///
-/// # Safety
-///
-/// The file of the mapping is open.
-unsafe fn requests(mapping: *mut bindings::address_space) -> usize {
-    // SAFETY: As promised by the caller.
-    let bdev = unsafe { bindings::dontcache_bdev(mapping) };
-
-    if bdev.is_null() {
-        return 0;
-    }
-    // SAFETY: As above.
-    unsafe { bindings::dontcache_inflight(bdev) as usize }
 }
 
 /// Where workers run: writers may be who frees memory for others.
@@ -822,7 +782,7 @@ pub(super) unsafe fn pace(
         // Somebody may have set it anew.
         //
         // SAFETY: As promised by the caller.
-        wb.device.set_queue(unsafe { queue_pages(mapping) });
+        wb.device.set_queue(unsafe { device::queue_pages(mapping) });
         wb.queued()
     } else {
         usize::MAX
