@@ -138,7 +138,8 @@ for depth in 1 2 4 8 16 32; do
 done
 loops devices 2048 /dev/nullb1,4096,2048,16,each /dev/nullb3,4096,2048,1,each
 dd if=/dev/zero of=/mnt/fs/log bs=1M count=8 oflag=direct status=none || exit 1
-loops fdatasync 1024 /mnt/fs/file,65536,512,1,end /mnt/fs/log,4096,1024,1,sync
+# The same stream for each kernel, as long as who syncs is at work in all of them.
+loops fdatasync 5120 /mnt/fs/file,65536,512,1,end,8 /mnt/fs/log,4096,1024,1,sync
 mkdir /mnt/cgroup
 mount -t cgroup2 none /mnt/cgroup
 echo +memory +io > /mnt/cgroup/cgroup.subtree_control || exit 1

@@ -3,14 +3,15 @@
  * Processes that overwrite side by side, each in a closed loop: the next write
  * comes when the one before it is done. For bench/count.sh.
  *
- * usage: loops WINDOW OFFSET FLAGS FILE,BLOCK,NR,DEPTH,HOW...
+ * usage: loops WINDOW OFFSET FLAGS FILE,BLOCK,NR,DEPTH,HOW[,ROUNDS]...
  *
  * Of each FILE, every second block of BLOCK bytes is written, NR in all, by DEPTH
  * processes. HOW is each (a write is done when its data are on the disk, by
  * sync_file_range()), sync (when fdatasync() says so) or end (when write()
  * returns; fdatasync() follows the last). The last FILE is the one that is
- * measured: its blocks are written once, those of others again and again until
- * then. Counted as WINDOW, 0 warms up. Starts OFFSET us after a full second.
+ * measured: its blocks are written once, those of others ROUNDS times, so that
+ * each kernel has the same work, or again and again until then. Counted as WINDOW,
+ * 0 warms up. Starts OFFSET us after a full second.
  * Prints the number of writes and of pages left cached, then of the last FILE,
  * in ns, the mean of its writes, half and 99 % of them, and the slowest. To stderr,
  * before and after WINDOW, how often each task was switched away from.
@@ -38,14 +39,14 @@ struct role {
 	size_t block;
 	long nr;
 	long depth;
-	/* Goes on until the last one is done. */
-	int repeats;
+	/* How often each block is written; 0 goes on until the others are done. */
+	long rounds;
 	/* Of each block the last write, and how many there were: shared with the processes. */
 	long long *took;
 	long *writes;
 };
 
-/* Shared: how many processes of the last role are at work, and pipes to say so. */
+/* Shared: how many processes that come to an end are at work, and pipes to say so. */
 static long *at_work;
 static int done[2], go[2];
 
@@ -79,11 +80,11 @@ static void *shared(size_t size)
 
 static int parse(const char *text, struct role *role)
 {
-	char end;
+	int end = 0;
 
-	if (sscanf(text, "%63[^,],%zu,%ld,%ld,%7[a-z]%c", role->file, &role->block,
-		   &role->nr, &role->depth, role->how, &end) != 5 ||
-	    !role->block || role->nr < 1 || role->depth < 1)
+	if (sscanf(text, "%63[^,],%zu,%ld,%ld,%7[a-z]%n,%ld%n", role->file, &role->block,
+		   &role->nr, &role->depth, role->how, &end, &role->rounds, &end) < 5 ||
+	    text[end] || !role->block || role->nr < 1 || role->depth < 1 || role->rounds < 0)
 		return -1;
 	role->took = shared(role->nr * sizeof(*role->took));
 	role->writes = shared(role->depth * sizeof(*role->writes));
@@ -100,14 +101,14 @@ static int loop(const struct role *role, int flags, long first, long long start)
 {
 	struct iovec iov = { .iov_base = malloc(role->block), .iov_len = role->block };
 	int fd = open(role->file, O_RDWR);
-	long i, next;
+	long i;
 
 	if (fd < 0 || !iov.iov_base)
 		return fail(role->file);
 	memset(iov.iov_base, 'x', role->block);
 	sleep_until(start);
-	for (i = first; i < role->nr; i = next) {
-		off_t pos = place(role, i);
+	for (i = first; !role->rounds || i < role->nr * role->rounds; i += role->depth) {
+		off_t pos = place(role, i % role->nr);
 		long long began = now_ns();
 
 		if (pwritev2(fd, &iov, 1, pos, flags) != (ssize_t)role->block)
@@ -118,13 +119,10 @@ static int loop(const struct role *role, int flags, long first, long long start)
 			return fail("sync_file_range");
 		if (!strcmp(role->how, "sync") && fdatasync(fd))
 			return fail("fdatasync");
-		role->took[i] = now_ns() - began;
+		role->took[i % role->nr] = now_ns() - began;
 		role->writes[first]++;
-		next = i + role->depth;
-		if (role->repeats && !__atomic_load_n(at_work, __ATOMIC_RELAXED))
+		if (!role->rounds && !__atomic_load_n(at_work, __ATOMIC_RELAXED))
 			break;
-		if (role->repeats && next >= role->nr)
-			next = first;
 	}
 	return fdatasync(fd) ? fail("fdatasync") : 0;
 }
@@ -135,7 +133,7 @@ static int process(const struct role *role, int flags, long first, long long sta
 	char failed = loop(role, flags, first, start);
 
 	/* If it failed, too: others would repeat for good. */
-	if (!role->repeats)
+	if (role->rounds)
 		__atomic_sub_fetch(at_work, 1, __ATOMIC_RELAXED);
 	if (write(done[1], &failed, 1) != 1)
 		return 1;
@@ -221,14 +219,15 @@ int main(int argc, char **argv)
 	window = strtoul(argv[1], NULL, 0);
 	flags = strtol(argv[3], NULL, 0);
 	for (i = 0; i < nr_roles; i++) {
+		roles[i].rounds = i == nr_roles - 1;
 		if (parse(argv[4 + i], &roles[i]))
 			return fail(argv[4 + i]);
-		roles[i].repeats = i < nr_roles - 1;
 	}
 	at_work = shared(sizeof(*at_work));
 	if (window > 0x7f || mark(0x7f) || !at_work || pipe(done) || pipe(go))
 		return fail("setup");
-	*at_work = roles[nr_roles - 1].depth;
+	for (i = 0; i < nr_roles; i++)
+		*at_work += roles[i].rounds ? roles[i].depth : 0;
 
 	start = (now_ns() / 1000000000 + 2) * 1000000000 + strtoll(argv[2], NULL, 0) * 1000;
 	for (i = 0; i < nr_roles; i++)
