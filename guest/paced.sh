@@ -96,7 +96,8 @@ io_pressure() {
 # What waits is seen: by tracepoints, as pressure of I/O, and as a histogram.
 reported() {
 	page=/sys/kernel/debug/bdi/$(cat /sys/block/nullb15/dev)/dontcache
-	echo 524288 > /sys/block/nullb15/bdi/dontcache_max_bytes
+	# One write: an emulated CPU is not faster than a device that has several.
+	echo 65536 > /sys/block/nullb15/bdi/dontcache_max_bytes
 	pressure=$(io_pressure)
 	trace_while put $DONTCACHE "$1" 0 67108864 65536 || return 1
 	pressure=$(($(io_pressure) - pressure))
@@ -374,9 +375,11 @@ disk_goes() {
 	lender=$!
 	for tries in 1 2 3 4 5 6 7 8 9 10; do
 		sleep 0.1
-		[ "$(readlink /proc/$lender/fd/4)" != /dev/nullb14 ] || break
+		case $(readlink /proc/$lender/fd/*) in
+		*nullb14*) break ;;
+		esac
 	done
-	sleep 0.2
+	sleep 0.7
 	kill -0 $lender && echo 0 > /sys/kernel/config/nullb/nullb14/power
 	disk_status=$?
 	wait $lender
