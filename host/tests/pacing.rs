@@ -206,7 +206,7 @@ impl World {
     }
 
     fn waits_for_queue(&self, writer: usize) -> bool {
-        self.queue(writer) < self.target()
+        self.queue(writer) < self.target().saturating_add(self.ahead)
     }
 
     fn target(&self) -> usize {
@@ -501,16 +501,29 @@ impl World {
     /// As `Waiters::share()`.
     fn share(&mut self, most: usize) {
         let mut left = most;
+        let mut stay: VecDeque<(usize, usize)> = VecDeque::new();
 
-        for (writer, pages) in std::mem::take(&mut self.waiting) {
-            if pages <= left {
-                left -= pages;
-                self.waiting.push_front((writer, pages));
-                self.grant_first();
-            } else {
-                self.waiting.push_back((writer, pages));
+        while let Some(&(_, pages)) = self.waiting.front() {
+            let waits =
+                |&(_, first): &(usize, usize)| first <= self.target() / 2 && self.passed >= first;
+
+            if stay.front().is_some_and(waits) {
+                break;
             }
+            if pages > left {
+                stay.extend(self.waiting.pop_front());
+                continue;
+            }
+            left -= pages;
+            self.passed = if stay.is_empty() {
+                0
+            } else {
+                self.passed + pages
+            };
+            self.grant_first();
         }
+        stay.append(&mut self.waiting);
+        self.waiting = stay;
         self.patience.shared(most - left);
     }
 
@@ -797,6 +810,61 @@ fn a_device_is_kept_busy_by_writers_that_have_no_cpu() {
     let share = world.busy(1_000_000, 3_000_000);
     assert!(share >= 90, "{share} %");
     assert!(world.ahead <= world.target());
+}
+
+/// What is ahead of a device is not for ever, however much it was.
+#[test]
+fn who_has_a_cpu_again_waits_for_the_queue() {
+    let device = Device {
+        depth: 2,
+        latency: 2000,
+        request: 32,
+    };
+    let load = Load {
+        size: 1 << 20,
+        ..STREAM
+    };
+    let mut world = World::new(device, vec![load; 4], 20);
+
+    world.ahead = world.target();
+    for _ in 0..64 {
+        world.control.waits(64);
+        world.control.let_go(Some(0), Pages(256), world.bound);
+    }
+    world.run(10_000_000);
+    assert!(world.ahead < 256, "{} of {}", world.ahead, world.target());
+}
+
+/// Nor do many that write little, beside others that wait for no turn.
+#[test]
+fn a_stream_has_a_share_beside_small_writes() {
+    let device = Device {
+        depth: 8,
+        latency: 8000,
+        request: 256,
+    };
+    let stream = Load {
+        size: 65536,
+        ..STREAM
+    };
+    let scattered = Load {
+        streams: false,
+        ..STREAM
+    };
+    let mut loads = vec![scattered; 40];
+
+    loads.push(stream);
+
+    let mut world = World::new(device, loads, 20);
+
+    for _ in 0..64 {
+        world.others(32);
+    }
+    world.run(2_000_000);
+    let before = world.files[40].bytes;
+    world.run(12_000_000);
+    let turns = (world.files[40].bytes - before) / device.request >> SHIFT;
+    assert!(turns >= 10, "{turns}");
 }
 
 #[test]

@@ -195,22 +195,33 @@ impl Waiters {
         }
     }
 
-    /// Lets those go on that fit into `most` pages, in their order, though there is no room. Who is
-    /// to write more waits for room: it may be who left none. Not all are looked at, since
-    /// completions wait for that.
+    /// Lets those go on that fit into `most` pages, in their order, though there is no room. Not all
+    /// are looked at, since completions wait for that.
+    ///
+    /// The first is passed by as much as it may write, and then shares add up until it fits: else
+    /// small ones would have all of each. Not if it is to write more than half of the bound: it may be
+    /// who left no room.
     pub(super) fn share(&mut self, most: usize) {
         let (mut left, mut at) = (most, self.first);
 
         for _ in 0..LOOKED_AT {
             // SAFETY: By the type invariants.
-            let Some(waiter) = (unsafe { at.as_ref() }) else {
+            let (Some(waiter), Some(first)) = (unsafe { (at.as_ref(), self.first.as_ref()) })
+            else {
                 break;
             };
-            let this = at;
+            let (this, size) = (at, waiter.size);
+            let passes = this != self.first;
 
             at = waiter.next;
-            if waiter.size <= left {
-                left -= waiter.size;
+            if passes && self.passed >= first.pages && first.size <= first.pages {
+                break;
+            }
+            if size <= left {
+                left -= size;
+                if passes {
+                    self.passed = self.passed.saturating_add(size);
+                }
                 // SAFETY: It is in the chain.
                 unsafe { self.grant(this) };
             }
@@ -386,5 +397,30 @@ mod tests {
         waiters.share(9);
         assert_eq!(chain(&waiters), [0; 4]);
         waiters.share(9);
+    }
+
+    #[test]
+    fn shares_add_up_for_who_was_passed() {
+        // The first is to write so much of what is its turn.
+        for (size, left) in [(3, [3, 1, 1, 0]), (4, [3, 0, 0, 0])] {
+            let mut all = [3, 2, 2, 1, 1].map(|nr| Waiter::new(nr, nr, true));
+            let mut waiters = Waiters::new();
+            let base = all.as_mut_ptr();
+
+            all[0].size = size;
+            for nr in 0..5 {
+                // SAFETY: They outlive `waiters`, and are not moved.
+                unsafe { waiters.push(base.add(nr)) };
+            }
+            waiters.share(2);
+            assert_eq!(chain(&waiters), [3, 2, 1, 1]);
+            waiters.share(2);
+            assert_eq!(chain(&waiters), [3, 1, 1, 0]);
+            waiters.share(2);
+            assert_eq!(chain(&waiters), left);
+            waiters.share(4);
+            assert_eq!(chain(&waiters)[0], 0);
+            waiters.share(2);
+        }
     }
 }
