@@ -558,8 +558,9 @@ impl Wb {
         let pages = size.min(self.bound() / 2).max(1);
         let mut waiter = Waiter::new(pages, size, submits);
         let this = &raw mut waiter;
-        // Else it waits for the bound. To count them looks at all CPUs.
-        let requests = (submits && self.queued() < self.bound()).then(|| {
+        // Else it waits for the bound. To count them looks at all CPUs. Whatever is ahead of the
+        // device: that becomes less here only.
+        let requests = (submits && self.device.queue().0 < self.bound()).then(|| {
             // SAFETY: The file is open.
             unsafe { device::requests(mapping) }
         });
