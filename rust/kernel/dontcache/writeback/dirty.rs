@@ -43,7 +43,9 @@ use crate::{
     prelude::*,
     sync::{
         atomic::{
+            Acquire,
             Atomic,
+            Full,
             Relaxed, //
         },
         new_spinlock,
@@ -278,15 +280,20 @@ pub(super) unsafe fn wrote(
 #[inline]
 pub(super) unsafe fn failed(mapping: *mut bindings::address_space) -> Result {
     // SAFETY: As promised by the caller.
-    let (Some(dirty), errors) = (unsafe { (of(mapping), errors(mapping)) }) else {
+    let Some(dirty) = (unsafe { of(mapping) }) else {
         return Ok(());
     };
+    // Before it is looked what there is: else an older error could take the place of one that another
+    // was told meanwhile, and that one be told again.
+    let told = dirty.told.load(Acquire);
+    // SAFETY: As above.
+    let errors = unsafe { errors(mapping) };
 
-    if errors & !SEEN == dirty.told.load(Relaxed) {
+    if errors & !SEEN == told {
         return Ok(());
     }
     // Of those that write side by side, one.
-    if dirty.told.xchg(errors & !SEEN, Relaxed) == errors & !SEEN || errors & SEEN != 0 {
+    if dirty.told.cmpxchg(told, errors & !SEEN, Full).is_err() || errors & SEEN != 0 {
         return Ok(());
     }
     to_result(-((errors & bindings::MAX_ERRNO) as c_int))
