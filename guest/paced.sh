@@ -113,7 +113,7 @@ reported() {
 	echo 0 > /sys/block/nullb15/bdi/dontcache_max_bytes
 	cat "$page"
 	is $((67108864 / 65536)) traced_lines dontcache_decide &&
-		[ "$(traced_sum dontcache_piece started)" -gt $((67108864 / 4096 * 9 / 10)) ] &&
+		[ "$(traced_sum dontcache_piece started)" -gt $((67108864 * 9 / 10 / 4096)) ] &&
 		[ "$waited" -gt 0 ] && [ "$pressure" -ge $((waited / 8)) ] &&
 		awk '/^pauses/ { nr += $NF } /^written/ { kb = $2 } END { exit !(nr > 0 && kb >= 65536) }' "$page"
 }
