@@ -418,9 +418,8 @@ mod tests {
             assert_eq!(chain(&waiters), [3, 1, 1, 0]);
             waiters.share(2);
             assert_eq!(chain(&waiters), left);
-            waiters.share(4);
-            assert_eq!(chain(&waiters)[0], 0);
-            waiters.share(2);
+            waiters.share(5);
+            assert_eq!(chain(&waiters), [0; 4]);
         }
     }
 }
