@@ -238,7 +238,7 @@ impl Pending {
         let partial = last << block_shift != self.next;
         let first = last << self.block;
 
-        if partial && (first..=first | ((1 << self.block) - 1)).contains(&(all.end - 1)) {
+        if partial && (all.end - 1) >> self.block == last {
             Range {
                 end: first.max(all.first),
                 ..all
