@@ -283,8 +283,8 @@ pub(super) unsafe fn failed(mapping: *mut bindings::address_space) -> Result {
     let Some(dirty) = (unsafe { of(mapping) }) else {
         return Ok(());
     };
-    // Before it is looked what there is: else an older error could take the place of one that another
-    // was told meanwhile, and that one be told again.
+    // Before it is looked what there is: else an older error could take the place of one that
+    // another was told meanwhile, and that one be told again.
     let told = dirty.told.load(Acquire);
     // SAFETY: As above.
     let errors = unsafe { errors(mapping) };

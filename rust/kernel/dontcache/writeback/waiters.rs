@@ -195,12 +195,12 @@ impl Waiters {
         }
     }
 
-    /// Lets those go on that fit into `most` pages, in their order, though there is no room. Not all
-    /// are looked at, since completions wait for that.
+    /// Lets those go on that fit into `most` pages, in their order, though there is no room. Not
+    /// all are looked at, since completions wait for that.
     ///
     /// The first is passed by as much as it may write, and then shares add up until it fits: else
-    /// small ones would have all of each. Not if it is to write more than half of the bound: it may be
-    /// who left no room.
+    /// small ones would have all of each. Not if it is to write more than half of the bound: it may
+    /// be who left no room.
     pub(super) fn share(&mut self, most: usize) {
         let (mut left, mut at) = (most, self.first);
 
