@@ -79,6 +79,12 @@ const STREAM: Load = Load {
     rests: 0,
 };
 
+/// Each of which is a good request.
+const LARGE_WRITES: Load = Load {
+    size: 1 << 20,
+    ..STREAM
+};
+
 #[derive(Default)]
 struct File {
     pending: Pending,
@@ -800,11 +806,7 @@ fn a_device_is_kept_busy_by_writers_that_have_no_cpu() {
         latency: 2000,
         request: 32,
     };
-    let load = Load {
-        size: 1 << 20,
-        ..STREAM
-    };
-    let mut world = World::new(device, vec![load; 4], 20);
+    let mut world = World::new(device, vec![LARGE_WRITES; 4], 20);
 
     world.late = 3000;
     let share = world.busy(1_000_000, 3_000_000);
@@ -820,11 +822,7 @@ fn who_has_a_cpu_again_waits_for_the_queue() {
         latency: 2000,
         request: 32,
     };
-    let load = Load {
-        size: 1 << 20,
-        ..STREAM
-    };
-    let mut world = World::new(device, vec![load; 4], 20);
+    let mut world = World::new(device, vec![LARGE_WRITES; 4], 20);
 
     world.ahead = world.target();
     for _ in 0..64 {
@@ -835,7 +833,7 @@ fn who_has_a_cpu_again_waits_for_the_queue() {
     assert!(world.ahead < 256, "{} of {}", world.ahead, world.target());
 }
 
-/// Nor do many that write little, beside others that wait for no turn.
+/// A stream has its turns beside many that write little, and others that wait for no turn.
 #[test]
 fn a_stream_has_a_share_beside_small_writes() {
     let device = Device {
