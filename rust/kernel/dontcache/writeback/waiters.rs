@@ -198,9 +198,8 @@ impl Waiters {
     /// Lets those go on that fit into `most` pages, in their order, though there is no room. Not
     /// all are looked at, since completions wait for that.
     ///
-    /// The first is passed by as much as it may write, and then shares add up until it fits: else
-    /// small ones would have all of each. Not if it is to write more than half of the bound: it may
-    /// be who left no room.
+    /// The first is passed by as much as it is to write, and then shares add up until it fits: else
+    /// small ones would have all of each.
     pub(super) fn share(&mut self, most: usize) {
         let (mut left, mut at) = (most, self.first);
 
@@ -214,7 +213,7 @@ impl Waiters {
             let passes = this != self.first;
 
             at = waiter.next;
-            if passes && self.passed >= first.pages && first.size <= first.pages {
+            if passes && self.passed >= first.size {
                 break;
             }
             if size <= left {
@@ -401,23 +400,23 @@ mod tests {
 
     #[test]
     fn shares_add_up_for_who_was_passed() {
-        // The first is to write so much of what is its turn.
-        for (size, left) in [(3, [3, 1, 1, 0]), (4, [3, 0, 0, 0])] {
+        // Of the first, what it may write at once, of which it is to write 3.
+        for pages in 1..=3 {
             let mut all = [3, 2, 2, 1, 1].map(|nr| Waiter::new(nr, nr, true));
             let mut waiters = Waiters::new();
             let base = all.as_mut_ptr();
 
-            all[0].size = size;
+            all[0].pages = pages;
             for nr in 0..5 {
                 // SAFETY: They outlive `waiters`, and are not moved.
                 unsafe { waiters.push(base.add(nr)) };
             }
             waiters.share(2);
-            assert_eq!(chain(&waiters), [3, 2, 1, 1]);
+            assert_eq!(chain(&waiters), [pages, 2, 1, 1]);
             waiters.share(2);
-            assert_eq!(chain(&waiters), [3, 1, 1, 0]);
+            assert_eq!(chain(&waiters), [pages, 1, 1, 0]);
             waiters.share(2);
-            assert_eq!(chain(&waiters), left);
+            assert_eq!(chain(&waiters), [pages, 1, 1, 0]);
             waiters.share(5);
             assert_eq!(chain(&waiters), [0; 4]);
         }
