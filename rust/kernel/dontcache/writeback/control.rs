@@ -30,9 +30,9 @@ const BURST: Micros = Micros(500);
 /// A request is not thought to take longer: it may have been stopped on the way.
 const SLOWEST: Micros = Micros::from_millis(1000);
 
-/// The first is not thought to: blocks may have been allocated, and a disk been spun up. On a
-/// device that is busy from then on there is no second.
-const FIRST_SLOWEST: Micros = Micros::from_millis(50);
+/// Nor longer than this, or than twice what others took: blocks may have been allocated, and a disk
+/// been spun up. On a device that is busy from then on there is no second.
+const SLOW: Micros = Micros::from_millis(50);
 
 /// Who runs later than this after it was let go had no CPU.
 pub const LATE: Micros = Micros(100);
@@ -153,12 +153,13 @@ impl Control {
     /// `pages` were written.
     pub fn written(&mut self, now: Instant, pages: Pages) {
         if let Some(then) = self.alone.take() {
-            let took = now.since(then).min(SLOWEST);
+            let most = Micros(self.latency.0.saturating_mul(2)).clamp(SLOW, SLOWEST);
+            let took = now.since(then).min(most);
 
             // Up slowly: others may have been before it, on the way or in the device. Down by half:
             // it may have been another whose end nobody had told.
             self.latency = if self.latency.0 == 0 {
-                took.min(FIRST_SLOWEST)
+                took
             } else if took < self.latency {
                 Micros(took.0 + (self.latency.0 - took.0) / 2)
             } else {
@@ -463,21 +464,28 @@ mod tests {
         assert_eq!(latency(&[Alone(0), Written(700, 0)]), 750);
         assert_eq!(latency(&[Alone(0), Written(807, 0)]), 800);
         assert_eq!(latency(&[Alone(0), Written(1600, 0)]), 900);
-        assert_eq!(latency(&[Alone(0), Written(1_000_800, 0)]), 125_700);
+        assert_eq!(latency(&[Alone(0), Written(50_000, 0)]), 6950);
         assert_eq!(latency(&[Alone(0), Written(0, 0), Alone(0), Written(1600, 0)]), 550);
         assert_eq!(latency(&[Alone(MAX - 99), Written(500, 0)]), 700);
     }
 
     #[test]
-    fn latency_of_the_first_request_is_not_all_that_it_took() {
-        let first = |took| {
-            follow(Control::default(), &[Alone(0), Written(took, 0)])
-                .latency
-                .0
-        };
+    fn latency_of_a_slow_request_is_not_all_that_it_took() {
+        for (before, took, latency) in [
+            (0, 50_000, 50_000),
+            (0, 900_000, 50_000),
+            (8000, 3_000_000, 13_250),
+            (25_000, 900_000, 28_125),
+            (40_000, 80_000, 45_000),
+            (40_000, 900_000, 45_000),
+            (600_000, 1_000_000, 650_000),
+            (600_000, 3_000_000, 650_000),
+        ] {
+            let events = [Alone(0), Written(took, 0)];
+            let after = follow(measured(before), &events).latency;
 
-        assert_eq!(first(50_000), 50_000);
-        assert_eq!(first(900_000), 50_000);
+            assert_eq!(after, Micros(latency), "{before} {took}");
+        }
     }
 
     #[test]
