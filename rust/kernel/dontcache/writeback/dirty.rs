@@ -43,7 +43,6 @@ use crate::{
     prelude::*,
     sync::{
         atomic::{
-            Acquire,
             Atomic,
             Full,
             Relaxed, //
@@ -191,11 +190,7 @@ unsafe fn make<'a>(mapping: *mut bindings::address_space, nowait: bool) -> Optio
     // SAFETY: As promised by the caller. Who loses gives up what nobody else has seen.
     unsafe {
         if word(mapping)
-            .cmpxchg(
-                ptr::null_mut(),
-                new.cast_mut().cast(),
-                crate::sync::atomic::Full,
-            )
+            .cmpxchg(ptr::null_mut(), new.cast_mut().cast(), Full)
             .is_err()
         {
             drop(Arc::from_raw(new));
@@ -283,17 +278,23 @@ pub(super) unsafe fn failed(mapping: *mut bindings::address_space) -> Result {
     let Some(dirty) = (unsafe { of(mapping) }) else {
         return Ok(());
     };
-    // Before it is looked what there is: else an older error could take the place of one that
-    // another was told meanwhile, and that one be told again.
-    let told = dirty.told.load(Acquire);
+    let is_told = |errors: u32| dirty.told.load(Relaxed) == errors & !SEEN;
+    // SAFETY: As above.
+    if is_told(unsafe { errors(mapping) }) {
+        return Ok(());
+    }
+    // Of those that write side by side, one. With the lock it looks at what there is now: an older
+    // error would take the place of one that another was told, and that one be told again.
+    let lock = dirty.pending.lock();
     // SAFETY: As above.
     let errors = unsafe { errors(mapping) };
 
-    if errors & !SEEN == told {
+    if is_told(errors) {
         return Ok(());
     }
-    // Of those that write side by side, one.
-    if dirty.told.cmpxchg(told, errors & !SEEN, Full).is_err() || errors & SEEN != 0 {
+    dirty.told.store(errors & !SEEN, Relaxed);
+    drop(lock);
+    if errors & SEEN != 0 {
         return Ok(());
     }
     to_result(-((errors & bindings::MAX_ERRNO) as c_int))
