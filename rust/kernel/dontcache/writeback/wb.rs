@@ -156,7 +156,8 @@ pub struct Wb {
     sampled: Atomic<usize>,
     /// Whether the control counts what is written, though no writer waits.
     measures: Atomic<bool>,
-    /// Whether so much gathers that the ends of streams do not wait for their rest.
+    /// Whether so much gathers that the ends of streams do not wait for their rest, or the worker
+    /// has found that it is not what gathers.
     gathered: Atomic<bool>,
     mappings: Mappings,
     #[pin]
@@ -385,11 +386,9 @@ impl Wb {
 
     /// Writes what mappings have pending.
     fn write(self: &Arc<Self>, gather: usize) {
-        let tail = if gather == 0 && self.gathered.xchg(false, Relaxed) {
-            0
-        } else {
-            TAIL
-        };
+        let gathered = self.gathered.xchg(false, Relaxed) && gather == 0;
+        let tail = if gathered { 0 } else { TAIL };
+        let before = self.report.pages();
         // Not in the head of the loop, which would hold the lock until its end.
         let nr = self.mappings.len(&mut self.device.lists.lock(), false);
 
@@ -417,6 +416,11 @@ impl Wb {
             }
             // SAFETY: No locks are held.
             unsafe { bindings::cond_resched() };
+        }
+        // What is dirty is others'. Asked at each write this would write page by page: not before
+        // something has gathered.
+        if gathered && self.report.pages().wrapping_sub(before) < self.bound() / 4 {
+            self.gathered.store(true, Relaxed);
         }
     }
 
@@ -486,22 +490,29 @@ impl Wb {
         unsafe { self.mappings.remove(lists, frozen, dirty) }
     }
 
-    /// What is not waited for, and not for longer than that lasts, whether somebody waits or not.
-    /// Without the lock: the caller may hold that of the mapping's pages.
+    /// What is not waited for of what is `dirty`, and not for longer than that lasts, whether
+    /// somebody waits or not: what comes when it is gone is no part of it. Without the lock: the
+    /// caller may hold that of the mapping's pages.
     #[inline]
-    fn stuck(&self) -> usize {
+    fn stuck(&self, dirty: usize) -> usize {
         let stuck = self.stuck.load(Relaxed);
 
-        if stuck > 0 && !room::lasts(self.despaired.load(Relaxed), jiffies(), PROMISED) {
+        if stuck == 0 || !room::lasts(self.despaired.load(Relaxed), jiffies(), PROMISED) {
             return 0;
         }
-        stuck
+        let dirty = dirty.saturating_add(error());
+
+        if dirty < stuck {
+            self.stuck.store(dirty, Relaxed);
+        }
+        stuck.min(dirty)
     }
 
     /// Lets writers go on that have waited longest, as far as there is room for what each may
     /// write.
     fn grant(&self, queue: &mut Waiters, footprint: Footprint) {
         queue.turns.looks(jiffies(), PROMISED);
+        queue.turns.saw(self.stuck.load(Relaxed));
         self.stuck.store(queue.turns.stuck(), Relaxed);
         queue.admit(footprint, self.bound(), self.queued());
     }
@@ -602,7 +613,8 @@ impl Wb {
             }
             // SAFETY: It is this task's own. Others may have let it go on since, and know more.
             if let Some(seen) = found.flatten().filter(|_| !unsafe { (*this).is_granted() }) {
-                queue.at = woken;
+                // Nobody is late whom this lets go on: who looks may have had no CPU itself.
+                queue.at = Instant(usize::MAX);
                 if self.heed(&mut queue, first, seen) == Advice::Kick {
                     drop(queue);
                     // SAFETY: The file is open.
@@ -715,9 +727,9 @@ pub(super) unsafe fn must_wait(
     if wb.waiting.load(Relaxed) > 0 {
         return true;
     }
-    let stuck = wb.stuck();
     let counted = if wb.is_small() { error() } else { 0 };
     let approximate = current.footprint(false);
+    let stuck = wb.stuck(approximate.dirty());
 
     if fits(approximate.without(stuck).with(counted)) {
         return false;
@@ -778,7 +790,6 @@ pub(super) unsafe fn pace(
         return 0;
     };
     let target = wb.bound();
-    let stuck = wb.stuck();
     let queue = if submits {
         // Somebody may have set it anew.
         //
@@ -789,7 +800,9 @@ pub(super) unsafe fn pace(
         usize::MAX
     };
     let has_room = |all: Footprint| all.has_room(pages, target) && all.is_queued(queue);
-    let mut footprint = current.footprint(false).without(stuck);
+    let approximate = current.footprint(false);
+    let stuck = wb.stuck(approximate.dirty());
+    let mut footprint = approximate.without(stuck);
 
     let exact = wb.is_small() && !has_room(footprint.with(error()));
 
@@ -797,7 +810,7 @@ pub(super) unsafe fn pace(
     if exact {
         footprint = current.footprint(true).without(stuck);
     }
-    // Who set it queues the worker, which takes it away.
+    // Who sets it queues the worker, which takes it away.
     if footprint.is_gathered(target) && !wb.gathered.load(Relaxed) {
         wb.gathered.store(true, Relaxed);
         arc(wb).hurry();
@@ -1030,5 +1043,28 @@ mod tests {
         assert_eq!(TENTH, msecs_to_jiffies(100) as usize);
         assert_eq!(GATHER, msecs_to_jiffies(20) as usize);
         assert_eq!(LOOK, msecs_to_jiffies(10) as usize);
+    }
+
+    #[test]
+    fn what_comes_when_it_is_gone_is_not_stuck() {
+        let wb = Device::new().and_then(|device| Wb::new(device, GFP_KERNEL));
+        let wb = wb.expect("memory");
+
+        wb.stuck.store(1_000_000, Relaxed);
+        wb.despaired.store(jiffies(), Relaxed);
+        assert_eq!(wb.stuck(2_000_000), 1_000_000);
+        assert_eq!(wb.stuck(1000), 1000 + error());
+        assert_eq!(wb.stuck(2_000_000), 1000 + error());
+
+        // Nor is it for who lets others go on.
+        let mut waiters = wb.queue.lock();
+
+        waiters.turns.despaired(1_000_000, jiffies());
+        wb.grant(&mut waiters, Footprint::default());
+        assert_eq!(waiters.turns.stuck(), 1000 + error());
+        drop(waiters);
+        wb.despaired
+            .store(jiffies().wrapping_sub(300 * PROMISED), Relaxed);
+        assert_eq!(wb.stuck(2_000_000), 0);
     }
 }
