@@ -103,8 +103,10 @@ static void folios_mixed(struct kunit *test)
 
 	if (layout->large && !IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
 		kunit_skip(test, "needs CONFIG_TRANSPARENT_HUGEPAGE");
-	for (context = 0; context < NR_CONTEXTS; context++)
-		for (every = 0; every <= 5 && looked_at(context); every += 5) {
+	/* A retry of an earlier test's may lock what has its page frame now. */
+	msleep(jiffies_to_msecs(RETRIED));
+	for (every = 0; every <= 5; every += 5)
+		for (context = 0; context < NR_CONTEXTS && looked_at(context); context++) {
 			unsigned long before = retries();
 
 			add_folios(test, 70, layout->nr_inodes, layout->large);
