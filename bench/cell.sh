@@ -5,7 +5,7 @@
 # in the scratch directory, for bench/guests.py.
 #
 # $scratch/env sets MODEL (attributes of null_blk), DEVICE (the device itself or
-# empty), AGCOUNT, DEVICE_MIB, FILE_MIB, MEMCG, DIRTY and TEMPFILE (MiB), SYNC_MS,
+# empty), AGCOUNT, DEVICE_MIB, FILE_MIB, MEMCG, JOIN, DIRTY and TEMPFILE (MiB), SYNC_MS,
 # WARM and TRACE; $scratch/prewrite has a path and MiB a line, $scratch/files the
 # files of all jobs.
 
@@ -108,8 +108,8 @@ if [ "$SYNC_MS" -gt 0 ]; then
 fi
 snapshot before
 (
-	[ "$MEMCG" = 0 ] || sh -c 'echo $PPID' > /sys/fs/cgroup/lab/cgroup.procs
-	exec ./fio job.fio --output-format=json --output=fio.json
+	[ "$JOIN" = 0 ] || sh -c 'echo $PPID' > /sys/fs/cgroup/lab/cgroup.procs
+	exec ./fio job.fio --output-format=json+ --output=fio.json
 ) || exit 1
 [ -z "$syncs" ] || { kill "$syncs" && wait "$syncs"; }
 snapshot after

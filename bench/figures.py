@@ -76,6 +76,8 @@ FIGURES = [
     Figure("written", "written x", -1, 2, written_per_asked, least=1.0),
     Figure("read", "read x", -1, 2, read_per_byte, floor=0.01),
     Figure("resident", "stays %", -1, 1, resident, floor=0.1),
+    # Files of before have none.
+    Figure("slowest", "slowest x", 1, 2, lambda cell: cell.get("slowest"), floor=0.01),
 ]
 
 

@@ -101,7 +101,7 @@ def header(run):
         lines.append(f"real time, 2 CPUs, medians of {most}: believe ratios, not figures")
     lines.append(
         "x: against the best other mode; latencies are of whole calls; unwritten (dirty or under"
-        " writeback) and cache are peaks"
+        " writeback) and cache are peaks; slowest x is the slowest writer's part of the fastest's rate"
     )
     return lines
 

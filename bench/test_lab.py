@@ -18,7 +18,8 @@ import guests
 import selfcheck
 from compare import compare
 from figures import FIGURES, Value, ratio, value
-from workloads import WORKLOADS
+from models import MODES
+from workloads import WORKLOADS, files, job_file
 
 RESULT = json.loads(pathlib.Path(os.environ["LAB_JSON"]).read_text())
 CELLS = {
@@ -174,12 +175,84 @@ class Figures(unittest.TestCase):
                 guests.by_reason(scratch)
 
 
+def fio_job(name, moved, runtime, bins=()):
+    """What fio says of a writer with latencies of so many ns, each so many times."""
+    latency = {"max": max(bins, default=0)}
+    if bins:
+        points = dict.fromkeys(("50.000000", "99.000000", "99.900000"), min(bins))
+        latency |= {"percentile": points, "bins": {str(ns): bins[ns] for ns in bins}}
+    write = {"io_bytes": moved, "runtime": runtime, "total_ios": 1000, "lat_ns": latency}
+    return {"jobname": name, "error": 0, "write": write}
+
+
+class Writers(unittest.TestCase):
+    """What is of all jobs of a role, and of each."""
+
+    def figures(self, workload, *jobs):
+        workload = WORKLOADS[workload]
+        roles = {role.name: guests.role_figures(role, jobs) for role in workload.roles}
+        return roles, guests.slowest(workload, roles)
+
+    def test_percentiles_are_of_all(self):
+        # 999 of 1000 are not 99.9 per cent, as fio counts.
+        one, two = (
+            fio_job("writer", 0, 9, {1000: 499}),
+            fio_job("writer", 0, 9, {3000: 500, 9000: 1}),
+        )
+        writer = self.figures("writers", one, two, fio_job("writer", 0, 0))[0]["writer"]
+        self.assertEqual(
+            [writer[key] for key in ("p50_ms", "p99_ms", "p999_ms", "max_ms")],
+            [0.003, 0.003, 0.009, 0.009],
+        )
+
+    def test_rates_are_of_the_longest(self):
+        one, two = (fio_job("writer", 8 << 20, ms, {1: 1000}) for ms in (2000, 4000))
+        roles, slowest = self.figures("writers", one, two)
+        self.assertEqual(roles["writer"]["mb_s"], 4.194304)
+        self.assertEqual(roles["writer"]["iops"], 500)
+        self.assertEqual(roles["writer"]["jobs"], [[8 << 20, 2.0], [8 << 20, 4.0]])
+        self.assertEqual(slowest, 0.5)
+
+    def test_who_began_late_wrote_less(self):
+        jobs = fio_job("writer", 1 << 20, 1000, {1: 1}), fio_job("rival", 4 << 20, 6000, {1: 1})
+        self.assertEqual(self.figures("competing", *jobs)[1], 0.25)
+        self.assertEqual(
+            self.figures("beside", jobs[0], jobs[1] | {"jobname": "neighbour"})[1], 0.25
+        )
+
+    def test_one_writer_has_no_other(self):
+        job = fio_job("writer", 1, 1, {1: 1})
+        self.assertIsNone(self.figures("seqwrite", job)[1])
+        # Nor one of small writes in a stream.
+        roles = {role.name: {"jobs": [[1, 1.0]]} for role in WORKLOADS["dsync"].roles}
+        self.assertIsNone(guests.slowest(WORKLOADS["dsync"], roles))
+
+    def test_of_cells_that_ran(self):
+        for (workload, mode), cell in CELLS.items():
+            with self.subTest(workload=workload, mode=mode):
+                part = value([cell], figure("slowest"), "writer")
+                self.assertEqual(part is None, workload == "mixed")
+                self.assertTrue(part is None or 0 < part.median <= 1)
+        # As files of before.
+        cell = copy.deepcopy(CELLS["writers", "lazy"])
+        del cell["slowest"]
+        self.assertIsNone(value([cell], figure("slowest"), "writer"))
+
+
 class Table(unittest.TestCase):
     """The workloads themselves."""
 
-    def test_each_writer_has_a_file(self):
-        from workloads import files
+    def test_who_is_in_the_cgroup(self):
+        sections = job_file("beside-small", MODES["paced"], 1).split("[")
+        joined = [part.split("]")[0] for part in sections if "cgroup.procs" in part]
+        self.assertEqual(joined, ["neighbour"])
+        self.assertNotIn("cgroup.procs", job_file("bdevwrite", MODES["paced"], 1))
+        for name, workload in WORKLOADS.items():
+            with self.subTest(name):
+                self.assertLessEqual(set(workload.members), {role.name for role in workload.roles})
+                self.assertTrue(workload.memcg or not workload.members)
 
+    def test_each_writer_has_a_file(self):
         for name, workload in WORKLOADS.items():
             every = [path for role in workload.roles for path in files(name, role)]
             with self.subTest(name):

@@ -49,9 +49,10 @@ class Workload:
     # Files that are there before: of each role as many MiB as its jobs have files.
     prewrite: dict = dataclasses.field(default_factory=dict)
     agcount: int = 4
-    # A bare device, in a cgroup with so many MiB.
+    # A bare device, and a cgroup with so many MiB: the roles in it, or none for all.
     device: bool = False
     memcg: int = 0
+    members: tuple = ()
     # A cached file to overwrite, a dirty temporary file, ms between calls of sync(2).
     warm: bool = False
     tempfile: int = 0
@@ -78,6 +79,14 @@ READER = SYNC | {
     "random_distribution": "zoned:90/1:10/99",
     "thinktime": 1000,
 }
+
+# Two that write the same device, each a part of its own, neither of which has room in memory.
+HALVES = tuple(
+    writer(name, size=480, offset=f"{start}M", **TIMED)
+    for name, start in (("writer", 0), ("neighbour", FILE_MIB // 2))
+)
+# fio runs it in a shell of the job's, and appends where its output goes.
+JOIN = "exec_prerun=echo $PPID | tee /sys/fs/cgroup/lab/cgroup.procs"
 
 WORKLOADS = {
     "seqwrite": Workload("sequential write, 1 MiB", (writer(**PAID),)),
@@ -141,6 +150,14 @@ WORKLOADS = {
         (writer(**PAID),),
         device=True,
         memcg=96,
+    ),
+    "beside": Workload("block device, two writers, each of a half", HALVES, device=True),
+    "beside-small": Workload(
+        "block device, two writers, each of a half, the neighbour in a small cgroup",
+        HALVES,
+        device=True,
+        memcg=96,
+        members=("neighbour",),
     ),
     "append": Workload(
         "appends of 512 bytes, one every millisecond",
@@ -217,7 +234,6 @@ def job_file(name, mode, seed):
     """The fio job file of a workload in a mode."""
     lines = [
         "[global]",
-        "group_reporting",
         "clocksource=clock_gettime",
         "invalidate=0",
         "fallocate=none",
@@ -229,7 +245,9 @@ def job_file(name, mode, seed):
     workload = WORKLOADS[name]
     for role in workload.roles:
         options = role.options | (mode.fio if role.follows else BUFFERED)
-        lines += [f"[{role.name}]", "new_group", f"numjobs={role.jobs}"]
+        lines += [f"[{role.name}]", f"numjobs={role.jobs}"]
+        if role.name in workload.members:
+            lines.append(JOIN)
         if workload.device:
             lines.append("filename=/dev/nullb0")
         else:
