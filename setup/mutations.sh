@@ -45,12 +45,13 @@ mutation() {
 	mutation mark-kept dropping/retry.rs 'dontcache_folios*' '/^fn try_again/,/^}/s/^ *locked\.keep();$//'
 	mutation commit-forgotten dropping/retry.rs 'dontcache_folios*' 's/ \&\& !locked\.is_to_be_committed()//'
 	mutation nowait-starts-nothing writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/footprint\.writeback == 0/footprint.writeback == usize::MAX/'
-	mutation told-twice writeback/dirty.rs 'guest paced' 's/ || errors & SEEN != 0 {/ || errors \& SEEN == u32::MAX {/'
+	mutation told-twice writeback/dirty.rs 'guest paced' '/fn failed/,/^}/s/if errors & SEEN != 0 {/if errors \& SEEN == u32::MAX {/'
 	mutation writers-do-not-wait writeback/wb.rs 'guest paced' '/fn pace/,/^}/s/if nowait ||/if target > 0 || nowait ||/'
 	mutation queue-is-not-waited-for writeback/room.rs 'guest paced' 's/self\.writeback <= queue/self.writeback <= queue || queue > 0/'
 	mutation errors-are-not-told writeback/dirty.rs 'guest paced' 's/^    to_result(-((errors.*/    let _ = to_result(0);\n    Ok(())/'
-	mutation stuck-is-waited-for writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/let stuck = wb\.stuck();/let stuck = 0;/'
+	mutation stuck-is-waited-for writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/let stuck = wb\.stuck(.*);/let stuck = 0;/'
 	mutation nowait-finds-nothing-out writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/^ *wb\.heed(.*$//'
+	mutation pages-not-capped writeback/mapping.rs 'guest device' 's/last, nr as c_long)/last, nr as c_long | c_long::MAX)/'
 	mutation remembered-twice dropping/retries.rs 'dontcache_*' 's/\.is_none_or(|other| other\.pfn == retry\.pfn)/.is_none()/'
 }
 
