@@ -33,8 +33,11 @@ help: ## list the targets
 	@echo "  torture: MINUTES=n ENGINES='rust-torture rust-kcsan' SEED=n"
 	@echo "  mechanisms: SEEDS=n (boots of each kernel) VARIANTS='paced thread' OUT=DIR"
 	@echo "  bench: INSTRUMENT=virtual,smp,count MODEL=a,b MODES=a,b WORKLOADS=a,b REPETITIONS=n VARIATIONS=n SEED=n OUT=DIR"
+	@echo "         WORKLOADS=list, MODEL=list and MODES=list are refused, with what there is"
+	@echo "  bench-compare: A=x/lab.json B=y/lab.json MARGIN=0.02 (a change of less than 2 % is none)"
 
 demo: ## build, boot, and compare four modes of I/O on XFS (9 min, then 1)
+	$(foreach name,INSTRUMENT MODEL REPETITIONS VARIATIONS,$(if $($(name)),$(error make demo has no $(name)=; next: make bench $(name)=$($(name)))))
 	@setup/demo.sh $(abspath $(or $(OUT),$(BUILD_DIR)/demo)) "$(POLICY)" "$(MODES)" "$(WORKLOADS)" \
 		$(if $(SEED),--seed $(SEED))
 
@@ -45,9 +48,7 @@ bench-full: ## the lab with all devices, modes and workloads, in real time too (
 	@setup/bench.sh $(abspath $(or $(OUT),$(BUILD_DIR)/bench-full)) --full $(BENCH_ARGS)
 
 bench-compare: ## what got better or worse from A=x/lab.json to B=y/lab.json
-	@[ -n "$(A)" ] && [ -n "$(B)" ] || { echo "error: two runs are compared" >&2; \
-		echo "  next: make bench-compare A=before/lab.json B=build/bench/lab.json" >&2; exit 1; }
-	@python3 bench/lab.py compare $(if $(MARGIN),--margin $(MARGIN)) "$(A)" "$(B)"
+	@setup/compare.sh "$(A)" "$(B)" $(if $(MARGIN),--margin "$(MARGIN)")
 
 mechanisms: ## what each mechanism of the engines brings, in counts (builds of half an hour, then 10 min)
 	@setup/mechanisms.sh $(abspath $(or $(OUT),$(BUILD_DIR)/mechanisms)) "$(or $(SEEDS),3)" $(VARIANTS)
@@ -71,10 +72,10 @@ mutations: ## put faults back into the kernel that it has had, and see a test fa
 	@setup/mutations.sh $(MUTATIONS)
 
 install: ## put the overlay into a kernel tree of your own, KDIR=DIR: a branch, or files without git
-	@setup/install.sh "$(KDIR)" "$(or $(BRANCH),dontcache-rust)"
+	@setup/install.sh "$(KDIR)" "$(BRANCH)"
 
 uninstall: ## take it out again, KDIR=DIR
-	@setup/uninstall.sh "$(KDIR)" "$(or $(BRANCH),dontcache-rust)"
+	@setup/uninstall.sh "$(KDIR)" "$(BRANCH)"
 
 series: ## write the overlay as patches for git am, and as one patch, in build/series or OUT=DIR
 	@setup/make-series.sh $(abspath $(or $(OUT),$(BUILD_DIR)/series))

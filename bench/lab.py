@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong, and what to do next, as all else here: nobody has called lab.py."""
 
     def error(self, message):
-        self.exit(2, f"error: {message}\n  next: make help lists what there is\n")
+        self.exit(2, f"error: {message}\n  next: mend that, or leave it out\n")
 
 
 def natural(text):
@@ -72,6 +72,21 @@ def natural(text):
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def seed(text):
+    """An argparse type: what fio takes."""
+    if not text.isdecimal() or int(text) >= 1 << 63:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {(1 << 63) - 1}")
+    return int(text)
+
+
+def margin(text):
+    """An argparse type: a part of 1."""
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not from 0 to 1, as 0.02 for 2 %")
     return number
 
 
@@ -371,14 +386,14 @@ def parse_args():
         command.add_argument("--variations", type=natural, default=None, help="in virtual time")
         command.add_argument("--repeat", type=int, default=4, help="cells run twice, virtual time")
         command.add_argument("--jobs", type=natural, default=guests_at_a_time())
-        command.add_argument("--seed", type=int, default=1, help="of the order, and of fio")
+        command.add_argument("--seed", type=seed, default=1, help="of the order, and of fio")
         command.add_argument("--narrow", action="store_true", help="print what fits 80 columns")
         command.add_argument("--full", action="store_true", help="everything there is")
     against = commands.add_parser("compare", help="what changed between two runs")
     against.set_defaults(command=command_compare)
     against.add_argument("a", type=pathlib.Path)
     against.add_argument("b", type=pathlib.Path)
-    against.add_argument("--margin", type=float, default=0.02, help="of a loss, as a part of 1")
+    against.add_argument("--margin", type=margin, default=0.02, help="of a loss, as a part of 1")
     tables = commands.add_parser("tables", help="those of the source documents, in reST")
     tables.set_defaults(command=command_tables)
     tables.add_argument("result", type=pathlib.Path)

@@ -13,7 +13,8 @@ shift
 need_tools python3=python3
 # A wrong option is to be heard of now, and not after the builds.
 kernels=$(python3 "$ROOT/bench/lab.py" kernels "$@")
-need_space "$out" 1
+claim_out "$out"
+need_space "$out" 1 OUT=
 need_space "$CACHE" 12
 need_tools mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs setpriv=util-linux
 [[ $kernels != *x86* ]] || need_tools qemu-system-x86_64=qemu-system-x86 nm=binutils

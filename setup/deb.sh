@@ -75,7 +75,7 @@ packages() {
 		"${kmake[@]}" -j"$JOBS" bindeb-pkg
 }
 
-[[ $place = "$BUILD"/* ]] || claim OUT "$place"
+claim_out "$place"
 [ -z "$config" ] || [ -f "$config" ] || die "CONFIG=$config is not a file" "name a configuration, as /boot/config-$(uname -r)"
 # A wrong tree is to be heard of before anything is installed.
 [ -z "${KERNEL_SRC:-}" ] || "$ROOT/setup/kernel-source.sh" > /dev/null

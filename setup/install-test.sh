@@ -72,6 +72,16 @@ refuses() {
 	fi
 }
 
+# advised NAME COMMAND...: it fails, and works when what it advises was done.
+advised() {
+	local name=$1 command
+	shift
+
+	command=$("$@" 2>&1 | sed -n 's/^  next: [^:]*: \(.*\); .*/\1/p') || true
+	ok "$name: the advice" bash -c "$command"
+	ok "$name: then" "$@"
+}
+
 # there_and_back NAME STATE TREE: both work, the overlay is there in between, and nothing of it is left.
 there_and_back() {
 	local before
@@ -142,6 +152,7 @@ if [ -e .git ]; then
 	ok "dist" make -s dist OUT="$tmp/dist"
 	ok "dist, twice" env TZ=Asia/Tokyo make -s dist OUT="$tmp/dist2"
 	ok "which is the same" diff -r "$tmp/dist" "$tmp/dist2"
+	refuses "dist, where something is" "something else in it" files "$tmp/plain" make -s dist OUT="$tmp/plain"
 	mkdir "$tmp/unpacked"
 	tar -xf "$tmp"/dist/*.tar.gz -C "$tmp/unpacked" --strip-components=1
 	# What is built beside the sources is not of the series.
@@ -168,8 +179,14 @@ ok "hard links: install" make -s install KDIR="$tmp/links"
 ok "hard links: the other copy is as it was" diff <(echo "$before") <(files "$tmp/plain")
 refuses "that tree is no directory of ours" "something else in it" files "$tmp/links" env DONTCACHE_BUILD="$tmp/links" make -s clean
 refuses "plain files, twice" "is in $tmp/links already" files "$tmp/links" make -s install KDIR="$tmp/links"
+refuses "make apply of it" "is in $tmp/links already" files "$tmp/links" env KERNEL_SRC="$tmp/links" make -s apply
+tar -C "$tmp/links" -xf "$tmp/links/.dontcache-installed/before.tar" mm/filemap.c
 echo "// mine" >> "$tmp/links/mm/dontcache.c"
+echo "// mine" >> "$tmp/links/block/bio.c"
 refuses "uninstall what was changed" "was changed since" files "$tmp/links" make -s uninstall KDIR="$tmp/links"
+advised "uninstall what was changed" make -s uninstall KDIR="$tmp/links"
+ok "as it was" diff <(timeless <<< "$before") <(files "$tmp/links" | timeless)
+refuses "a branch without git" "is for a tree with git" files "$tmp/plain" make -s install KDIR="$tmp/plain" BRANCH=dc
 refuses "uninstall what is not there" "no make install" files "$tmp/plain" make -s uninstall KDIR="$tmp/plain"
 touch "$tmp/plain/mm/dontcache.c"
 refuses "a file of ours is there" "mm/dontcache.c already" files "$tmp/plain" make -s install KDIR="$tmp/plain"
@@ -230,6 +247,7 @@ git -C "$tmp/am" switch -q main
 refuses "another name of a branch of theirs" "no name of a branch" whole "$tmp/am" make -s install KDIR="$tmp/am" BRANCH='@{-1}'
 cp -a "$tmp/am" "$tmp/copied"
 ok "a copied tree" make -s install KDIR="$tmp/copied"
+refuses "on top of it" "is in $tmp/copied already" whole "$tmp/copied" make -s install KDIR="$tmp/copied" BRANCH=other
 git -C "$tmp/copied" switch -q -c mine
 refuses "uninstall below a branch of mine" "is built on" whole "$tmp/copied" make -s uninstall KDIR="$tmp/copied"
 git -C "$tmp/copied" switch -q main
@@ -243,13 +261,16 @@ git -C "$tmp/shallow" commit -q -a -m other
 refuses "a patch that does not apply" "does not apply" whole "$tmp/shallow" make -s install KDIR="$tmp/shallow"
 git -C "$tmp/shallow" switch -q main
 git -C "$tmp/shallow" -c core.hooksPath=/dev/null branch dontcache-rust
-refuses "the name of the branch is taken" "a branch dontcache-rust already" whole "$tmp/shallow" make -s install KDIR="$tmp/shallow"
+refuses "the name of the branch is taken" "already
+  next: name another" whole "$tmp/shallow" make -s install KDIR="$tmp/shallow"
 refuses "no name of a branch" "no name of a branch" whole "$tmp/shallow" make -s install KDIR="$tmp/shallow" BRANCH=a..b
 refuses "uninstall another's branch" "no make install" whole "$tmp/shallow" make -s uninstall KDIR="$tmp/shallow"
 ok "another name" make -s install KDIR="$tmp/shallow" BRANCH=dc
 git -C "$tmp/shallow" commit -q --allow-empty -m mine
 refuses "uninstall with commits of mine" "commits that make install did not make" whole "$tmp/shallow" \
 	make -s uninstall KDIR="$tmp/shallow" BRANCH=dc
+advised "uninstall with commits of mine" make -s uninstall KDIR="$tmp/shallow" BRANCH=dc
+ok "they are kept" git -C "$tmp/shallow" rev-parse -q --verify mine
 half_way "half way git cannot write a file" whole "$tmp/git"
 
 if [ "$(id -u)" = 0 ]; then

@@ -12,9 +12,8 @@
 . "$ROOT/setup/installed.sh"
 
 need_tools git=git
-find_tree install "$1"
-branch=$2
-need_space "$tree" 1
+find_tree install "$1" "$2"
+need_space "$tree" 1 KDIR=
 tmp=$(mktemp -d)
 undo=:
 trap 'rc=$?; trap "" INT TERM HUP; $undo; rm -rf "$tmp"; exit $rc' EXIT
@@ -69,7 +68,8 @@ install_branch() {
 		die "git does not read $tree" "run: git -C $tree log -1"
 	from=$(theirs symbolic-ref -q --short HEAD || echo "$base")
 	! theirs show-ref -q --verify "refs/heads/$branch" || die "$tree has a branch $branch already" \
-		"make uninstall KDIR=$tree, or name another: make install KDIR=$tree BRANCH=name"
+		"$(! theirs config "branch.$branch.dontcachetip" > /dev/null ||
+			echo "make uninstall KDIR=$tree BRANCH=$branch, or ")name another: make install KDIR=$tree BRANCH=name"
 	# Not what git makes another name of.
 	[ "$(theirs check-ref-format --branch "$branch" 2> /dev/null)" = "$branch" ] ||
 		die "BRANCH=$branch is no name of a branch" "make install KDIR=$tree BRANCH=dontcache-rust"
@@ -165,4 +165,4 @@ say "  next: cd $tree"
 say "        make LLVM=1 rustavailable         # what Rust needs: Documentation/rust/quick-start.rst"
 say "        scripts/config -e RUST -e DONTCACHE_RUST -e DONTCACHE_LAZY && make LLVM=1 olddefconfig"
 say "        make LLVM=1 -j$(nproc)"
-say "  back: make uninstall KDIR=$tree"
+say "  back: make uninstall KDIR=$tree${2:+ BRANCH=$2}"

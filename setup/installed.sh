@@ -5,7 +5,7 @@
 # Where install_files() keeps what it replaced.
 STATE=.dontcache-installed
 
-# find_tree WHAT KDIR: sets tree to the top of a Linux 7.3 tree.
+# find_tree WHAT KDIR BRANCH: sets tree to the top of a Linux 7.3 tree, and branch.
 find_tree() {
 	# Not every shell expands it behind KDIR=.
 	local kdir=${2/#\~\//$HOME/}
@@ -15,6 +15,10 @@ find_tree() {
 	# What root writes there its owner could not change any more.
 	[ "$(stat -L -c %u "$tree")" = "$(id -u)" ] ||
 		die "$tree is $(stat -L -c %U "$tree")'s" "run this as $(stat -L -c %U "$tree")"
+	# shellcheck disable=SC2034 # for who sources this
+	branch=${3:-dontcache-rust}
+	[ -z "$3" ] || [ -e "$tree/.git" ] ||
+		die "BRANCH=$3 is for a tree with git, and $tree has none" "make $1 KDIR=$tree"
 	unfinished
 }
 

@@ -46,26 +46,30 @@ die() {
 # somebody else's.
 claim() {
 	[ ! -f "$2/.dontcache-rust" ] || return 0
-	[ ! -e "$2" ] || [ -z "$(ls -A "$2")" ] ||
+	[ ! -d "$2" ] || [ -z "$(ls -A "$2")" ] ||
 		die "$1=$2 has something else in it" "name a directory that is empty, or not there"
 	{ mkdir -p "$2" && : > "$2/.dontcache-rust"; } || die "cannot create $2" "name another place with $1="
 }
 
-# need_space DIR GIB: an unpacked kernel, its builds and ccache do not fit in
+# claim_out OUT: the same of OUT=, which may be a part of what is built.
+claim_out() {
+	[[ $1 = "$BUILD"/* ]] || claim OUT "$1"
+}
+
+# need_space DIR GIB [VARIABLE=]: an unpacked kernel, its builds and ccache do not fit in
 # less, and a build that dies of ENOSPC leaves truncated objects behind. What we have there counts,
 # but for a GiB.
 need_space() {
-	local dir=$1 want=$2 have ours=0
+	local dir=$1 want=$2 with=${3:-DONTCACHE_CACHE= or DONTCACHE_BUILD=} have ours=0
 
-	mkdir -p "$dir" || die "cannot create $dir" \
-		"make it writable, or name another place with DONTCACHE_CACHE= or DONTCACHE_BUILD="
+	mkdir -p "$dir" || die "cannot create $dir" "make it writable, or name another place with $with"
 	have=$(df -Pk "$dir" | awk 'NR == 2 { print int($4 / 1048576) }')
 	if [ "$have" -lt "$want" ] && [ "$have" -ge 1 ]; then
 		ours=$(du -sck "$CACHE" "$BUILD" 2> /dev/null | awk 'END { print int($1 / 1048576) }')
 	fi
 	[ $((have + ours)) -ge "$want" ] ||
 		die "$dir has $have GiB free, $want GiB are needed" \
-			"free some space, or name another place with DONTCACHE_CACHE= or DONTCACHE_BUILD="
+			"free some space, or name another place with $with"
 }
 
 # debian_site: the address of this machine's Debian mirror. Others may have their packages in its lists.
@@ -178,5 +182,6 @@ case $ROOT$BUILD$CACHE in
 esac
 [ "$(uname -m)" = x86_64 ] || die "this is a $(uname -m) machine" "use an x86-64 one: UML and the tests are for that"
 [ -n "${HOME:-}${DONTCACHE_CACHE:-}${XDG_CACHE_HOME:-}" ] || die "HOME is not set" "say where to put what is downloaded: DONTCACHE_CACHE=DIR"
+[[ $JOBS =~ ^[1-9][0-9]{0,3}$ ]] || die "JOBS=$JOBS is not a number of jobs" "JOBS=$(nproc), or leave it out"
 [ -z "${DONTCACHE_BUILD:-}" ] || claim DONTCACHE_BUILD "$BUILD"
 [ -z "${DONTCACHE_CACHE:-}" ] || claim DONTCACHE_CACHE "$CACHE"

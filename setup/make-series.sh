@@ -12,8 +12,8 @@
 need_tools git=git
 src=$("$ROOT/setup/kernel-source.sh")
 out=$1
-need_space "$out" 1
-[[ $out = "$BUILD"/* ]] || claim OUT "$out"
+claim_out "$out"
+need_space "$out" 1 OUT=
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 

@@ -39,10 +39,11 @@ keep() {
 	cp "$from/vmlinux" "$to/"
 }
 
+claim_out "$out"
 # A wrong tree is to be heard of now, and not after the tools are there.
 [ -z "${KERNEL_SRC:-}" ] || "$ROOT/setup/kernel-source.sh" > /dev/null
 need_space "$BUILD" 8
-need_space "$out" 1
+need_space "$out" 1 OUT=
 find_toolchain
 need_tools qemu-system-x86_64=qemu-system-x86 nm=binutils mkfs.xfs=xfsprogs mkfs.ext4=e2fsprogs
 "$ROOT/setup/overlay.sh"

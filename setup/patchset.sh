@@ -67,11 +67,7 @@ commit_series() {
 		"#"*) ;;
 		*)
 			own_git -C "$repo" am -q --committer-date-is-author-date "$ROOT/patches/$line" \
-				> "$repo.log" 2>&1 || {
-				sed 's/^/    /' "$repo.log" >&2
-				die "patches/$line does not apply to $name" \
-					"use an unmodified Linux 7.3 tree; nothing was changed"
-			}
+				> "$repo.log" 2>&1 || rejected "$line" "$name" "$repo.log"
 			;;
 		esac
 	done < "$ROOT/patches/series"

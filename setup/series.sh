@@ -31,6 +31,14 @@ own_git() {
 		git -c core.hooksPath=/dev/null -c gc.auto=0 -c core.autocrlf=false "$@"
 }
 
+# rejected PATCH NAME LOG: git am did not take it, and says in LOG why.
+rejected() {
+	[ ! -e "$2/mm/dontcache.c" ] || die "the overlay is in $2 already" \
+		"make uninstall KDIR=$2, or use a tree without it; nothing was changed"
+	die "patches/$1 does not apply to $2: $(sed -n 's/^error: //p' "$3" | head -n 1)" \
+		"use an unmodified Linux 7.3 tree; nothing was changed"
+}
+
 # stage_patches STAGE SRC PATCH...: makes STAGE, with those files of SRC that the
 # patches change, and what the patches make of them.
 stage_patches() {
@@ -49,11 +57,8 @@ stage_patches() {
 	own_git -C "$stage" add -A
 	own_git -C "$stage" commit -q -m "$src"
 	for patch; do
-		own_git -C "$stage" am -q "$patch" > "$BUILD/am.log" 2>&1 || {
-			cat "$BUILD/am.log" >&2
-			die "patches/${patch#"$ROOT/patches/"} does not apply to $src" \
-				"use an unmodified Linux 7.3 tree; nothing was changed"
-		}
+		own_git -C "$stage" am -q "$patch" > "$BUILD/am.log" 2>&1 ||
+			rejected "${patch#"$ROOT/patches/"}" "$src" "$BUILD/am.log"
 	done
 	rm -rf "$stage/.git"
 }
