@@ -54,7 +54,98 @@ some_fail() {
 	is "ok, 0 pages cached" io write sync $DONTCACHE "$2" 0 $len 65536
 }
 
+# footprint DEVICE: kB of uncached pages that are dirty or under writeback, of all its cgroups. By the
+# shell alone: what gathers does not wait for programs to start.
+footprint() {
+	read -r number < "/sys/block/$1/dev"
+	kb=0
+	while read -r name value _; do
+		[ "$name" != footprint ] || kb=$((kb + value))
+	done < "/sys/kernel/debug/bdi/$number/dontcache" && echo $kb
+}
+
+# drained DEVICE: nothing is to be written there that was written without caching.
+drained() {
+	is 0 footprint "$1" > drained.log
+}
+
+# fill FILE: four write to FILE.1 to FILE.4 until each is told that the disk is full.
+fill() {
+	# There is no room for an inode then.
+	touch "$1.1" "$1.2" "$1.3" "$1.4"
+	writers=
+	for nr in 1 2 3 4; do
+		# What waits for ever is not to keep the others from being seen.
+		timeout 60 ./io put $DONTCACHE none "$1.$nr" 0 67108864 65536 > "full.$nr" &
+		writers="$writers $!"
+	done
+	for writer in $writers; do
+		wait "$writer"
+	done
+	for nr in 1 2 3 4; do
+		is ENOSPC cat "full.$nr" || return 1
+	done
+}
+
+# filled FILE: what was written before that is on the disk.
+filled() {
+	drop_caches
+	for nr in 1 2 3 4; do
+		size=$(command stat -c %s "$1.$nr")
+		echo "# $size bytes"
+		is ok io read sync 0 "$1.$nr" 0 "$size" 65536 || return 1
+	done
+}
+
+# full_tests NAME DEVICE: nobody asks for anything to be written.
+full_tests() {
+	fallocate -l $(($(df -B 1 --output=avail /mnt/fs | tail -n 1) - 16777216)) /mnt/fs/rest || exit 1
+	check "errors: $1, four writers are told that the disk is full" fill /mnt/fs/full
+	check "errors: $1, nothing waits to be written then" eventually 2 drained "$2"
+	check "errors: $1, what found room is read back" filled /mnt/fs/full
+	rm /mnt/fs/rest
+	check "errors: $1, with room again another file is written" \
+		is ok timeout 60 ./io put $DONTCACHE none /mnt/fs/other 0 16777216 65536
+	check "errors: $1, by itself" eventually 2 drained "$2"
+	check "errors: $1, and dropped" is "0 pages cached" io gone /mnt/fs/other 0 16777216 1000
+	rm /mnt/fs/full.* /mnt/fs/other
+}
+
+# read_only DEVICE FILE: what has gathered when the file system becomes read-only is written, and
+# later writes are.
+read_only() {
+	gathered=0
+	for round in 1 2 3 4 5 6 7 8 9 10; do
+		is ok io put $DONTCACHE none "$2" 0 100000 512 || return 1
+		[ "$(footprint "$1")" = 0 ] || gathered=$((gathered + 1))
+		mount -o remount,ro /mnt/fs && is 0 footprint "$1" || return 1
+		echo 3 > /proc/sys/vm/drop_caches
+		is ok io read sync 0 "$2" 0 100000 4096 && ! touch "$2" 2> /dev/null &&
+			mount -o remount,rw /mnt/fs && rm "$2" || return 1
+	done
+	echo "# $gathered of $round times there was something to be written"
+	[ $gathered -gt 0 ]
+}
+
+paced_error_tests() {
+	if [ $default_policy != paced ]; then
+		skip "errors: a full disk, and one that is read-only" "this kernel does not pace writers"
+		return
+	fi
+	set_policy paced
+	nullb nullb20 320 completion_nsec=4000000 hw_queue_depth=4 max_sectors=256 blocksize=4096
+	for fs in $filesystems; do
+		mkfs_on "$fs" /dev/nullb20 && mount_kind "$fs" /dev/nullb20 || exit 1
+		full_tests "$fs" nullb20
+		check "errors: $fs becomes read-only under what gathers" read_only nullb20 /mnt/fs/file
+		umount /mnt/fs
+	done
+	echo 0 > /sys/kernel/config/nullb/nullb20/power
+	rmdir /sys/kernel/config/nullb/nullb20
+}
+
 failing_tests() {
+	paced_error_tests
 	if [ ! -d $inject ]; then
 		skip "errors" "no CONFIG_FAIL_MAKE_REQUEST"
 		return

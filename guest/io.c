@@ -5,7 +5,7 @@
  * Prints one line; exit status 0 if the operation did all it was asked for.
  *
  * usage: io write|read ENGINE FLAGS FILE OFFSET LENGTH BLOCK
- *        io put FLAGS OPEN FILE OFFSET LENGTH BLOCK
+ *        io put FLAGS OPEN FILE OFFSET LENGTH BLOCK [MICROSECONDS]
  *        io lend FLAGS SOURCE FILE LENGTH
  *        io nth NTH FLAGS FILE LENGTH
  *        io flags FILE lazy|none
@@ -27,12 +27,13 @@
  * tells what was written where. "write" ends with fsync() and then waits for
  * the pages to be dropped, with the file open: the last close of a block
  * device would drop them in any case. "put" writes and does nothing else, to a
- * file that is opened with OPEN: none, dsync, sync, direct or append. "gone"
- * waits so long for the pages to be dropped. "lend" writes pages the last of which
- * is that of SOURCE, mapped, and so takes as long as that is read. "nth" writes a new
- * file while the NTH allocation that may not sleep fails, says whether there were so
- * many, writes it once more, and reads it. "flags" tries what may be passed to
- * preadv2() and pwritev2(), and prints a line for each. "meet" does the same as
+ * file that is opened with OPEN: none, dsync, sync, direct or append, and waits
+ * so long after each write. "gone" waits so long for the pages to be dropped.
+ * "lend" writes pages the last of which is that of SOURCE, mapped, and so takes
+ * as long as that is read. "nth" writes a new file while the NTH allocation that
+ * may not sleep fails, says whether there were so many, writes it once more, and
+ * reads it. "flags" tries what may be passed to preadv2() and pwritev2(), and
+ * prints a line for each. "meet" does the same as
  * "write" with a device that takes longer than it needs to map the pages, to pin
  * one of them for a direct write of it to what follows them, or to write them
  * once more, while they are under writeback. "reread" writes, reads without a
@@ -382,7 +383,7 @@ static int open_flags(const char *name)
 	return -1;
 }
 
-static int put(char **arg)
+static int put(char **arg, long pause)
 {
 	int flags = strtol(arg[0], NULL, 0), how = open_flags(arg[1]);
 	off_t pos = strtoll(arg[3], NULL, 0), end;
@@ -403,6 +404,8 @@ static int put(char **arg)
 		if (ret <= 0)
 			return fail("I/O");
 		pos += ret;
+		if (pause)
+			usleep(pause);
 	}
 	printf("ok\n");
 	return 0;
@@ -987,8 +990,8 @@ int main(int argc, char **argv)
 		return rw(1, argv + 2);
 	if (argc == 8 && !strcmp(argv[1], "read"))
 		return rw(0, argv + 2);
-	if (argc == 8 && !strcmp(argv[1], "put"))
-		return put(argv + 2);
+	if ((argc == 8 || argc == 9) && !strcmp(argv[1], "put"))
+		return put(argv + 2, argc == 9 ? strtol(argv[8], NULL, 0) : 0);
 	if (argc == 6 && !strcmp(argv[1], "lend"))
 		return lend(argv + 2);
 	if (argc == 6 && !strcmp(argv[1], "nth"))

@@ -20,6 +20,21 @@ uncached_peak() {
 	wait $command && is ok cat peak.log
 }
 
+# footprint_peak DEVICE COMMAND...: the most kB without caching that are to be written there while it runs.
+footprint_peak() {
+	peak_at=$1
+	shift
+	"$@" &
+	command=$!
+	peak=0
+	while kill -0 $command 2> /dev/null; do
+		now=$(footprint "$peak_at")
+		[ "$now" -le "$peak" ] || peak=$now
+		sleep 0.005
+	done
+	wait $command
+}
+
 # sectors_written DEVICE
 sectors_written() {
 	awk '{ print $7 }' "/sys/class/block/$1/stat"
@@ -92,12 +107,17 @@ io_pressure() {
 	sed -n 's/^some.*total=//p' /proc/pressure/io
 }
 
+# What a worker writes of it is there, too.
+put_all() {
+	put "$@" && eventually 5 drained nullb13
+}
+
 # What waits is seen: by tracepoints, as pressure of I/O, and as a histogram.
 reported() {
 	page=/sys/kernel/debug/bdi/$(cat /sys/block/nullb13/dev)/dontcache
 	echo 524288 > /sys/block/nullb13/bdi/dontcache_max_bytes
 	pressure=$(io_pressure)
-	trace_while put $DONTCACHE "$1" 0 16777216 65536 || return 1
+	trace_while put_all $DONTCACHE "$1" 0 16777216 65536 || return 1
 	pressure=$(($(io_pressure) - pressure))
 	waited=$(traced_sum dontcache_pause usecs)
 	echo "# $(traced_lines dontcache_decide) decisions, $(traced_lines dontcache_piece) pieces of" \
@@ -109,6 +129,35 @@ reported() {
 		[ "$(traced_sum dontcache_piece started)" = $((16777216 / 4096)) ] &&
 		[ "$waited" -gt 0 ] && [ "$pressure" -ge $((waited / 8)) ] &&
 		awk '/^pauses/ { nr += $NF } /^written/ { kb = $2 } END { exit !(nr > 0 && kb >= 16384) }' "$page"
+}
+
+# uring_beside FILE: io_uring is done before two others that have eight times as much to write each.
+uring_beside() {
+	put $DONTCACHE "$1.1" 0 16777216 65536 &
+	first=$!
+	put $DONTCACHE "$1.2" 0 16777216 65536 &
+	second=$!
+	sleep 0.5
+	is "ok, 0 pages cached" io write uring $DONTCACHE "$1" 0 2097152 65536 && kill -0 $first && kill -0 $second
+	uring_status=$?
+	wait $first && wait $second && return $uring_status
+}
+
+# uring_waits FS: where there is no room io_uring does not go on without it, nor is it left waiting. ext4
+# refuses what must not sleep, XFS takes an overwrite. The queue of the device has room for all.
+uring_waits() {
+	nullb nullb19 320 completion_nsec=160000000 hw_queue_depth=64 max_sectors=256 blocksize=4096
+	mkfs_on "$1" /dev/nullb19 && mount -t "$1" /dev/nullb19 /mnt/fs &&
+		is ok io put 0 none /mnt/fs/uring 0 2097152 65536 && drop_caches || return 1
+	echo 2097152 > /sys/block/nullb19/bdi/dontcache_max_bytes
+	trace_while footprint_peak nullb19 uring_beside /mnt/fs/uring
+	uring_status=$?
+	umount /mnt/fs
+	echo 0 > /sys/kernel/config/nullb/nullb19/power
+	rmdir /sys/kernel/config/nullb/nullb19
+	waits=$(grep -c 'iou-wrk.*dontcache_pause:' trace)
+	echo "# at most $peak kB were to be written, workers of io_uring have waited $waits times"
+	[ $uring_status = 0 ] && [ "$peak" -le 2560 ] && [ "$waits" -gt 0 ]
 }
 
 # waits_of FS: what is seen of those that wait, on a device that is slower than a CPU that is emulated: one
@@ -291,6 +340,32 @@ overwritten() {
 	[ $written -ge $((len / 512)) ] && is $pages io cached "$1" 0 $len
 }
 
+# append_sectors FLAGS [MICROSECONDS]: how many sectors 2048 appends of one sector, so long after each
+# other, and fsync() after them come to, in $written.
+append_sectors() {
+	rm -f /mnt/fs/append
+	sync
+	before=$(sectors_written nullb15)
+	is ok io put "$1" append /mnt/fs/append 0 1048576 512 "${2:-0}" && sync /mnt/fs/append || return 1
+	written=$(($(sectors_written nullb15) - before))
+}
+
+# appended FS: while appends go on, a page is written when it is full, and not before.
+appended() {
+	# It writes for minutes what no test has asked for.
+	[ "$1" != ext4 ] || mount -o remount,noinit_itable /mnt/fs || return 1
+	quiet
+	append_sectors 0
+	append_status=$?
+	buffered=$written
+	[ $append_status = 0 ] && append_sectors $DONTCACHE 1000
+	append_status=$?
+	loud
+	echo "# $written sectors, $buffered buffered"
+	[ $append_status = 0 ] && [ "$written" -ge 2048 ] && [ $((10 * written)) -le $((11 * buffered)) ] &&
+		is ok io read sync 0 /mnt/fs/append 0 1048576 65536
+}
+
 # A direct write leaves nothing in the page cache that anybody could follow. That of a block device
 # comes by where others are followed.
 left_alone() {
@@ -408,6 +483,7 @@ paced_tests() {
 	check "paced: a disk that goes under a writer" disk_goes
 	for fs in $filesystems; do
 		waits_of "$fs"
+		check "paced: $fs, io_uring waits in a worker" uring_waits "$fs"
 		mkfs_on "$fs" /dev/nullb15 && mount -t "$fs" /dev/nullb15 /mnt/fs || exit 1
 		# The lazy policy has 64 MiB. Four, and a quarter more, is the bound.
 		check "paced: $fs, a stream stays below the bound" bounded /mnt/fs/bounded 1280
@@ -415,6 +491,7 @@ paced_tests() {
 		for block in 512 4096 65536; do
 			check "paced: $fs, writes of $block go by themselves" gone_by_itself /mnt/fs/small-$block $block
 		done
+		check "paced: $fs, appends are written once" appended "$fs"
 		check "paced: $fs, sync(2) beside a stream" sync_is_first /mnt/fs/bounded
 		check "paced: $fs, overwrites of what is cached are written" overwritten /mnt/fs/cached
 		check "paced: $fs, a device of its own policy and bound" knobs /mnt/fs/bounded
