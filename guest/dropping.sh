@@ -165,6 +165,47 @@ dropping_tests() {
 	many_dirtied_again
 }
 
+# writes_on FILE: one file after the other, until "stop" is there.
+writes_on() {
+	nr=0
+	while [ ! -e stop ]; do
+		nr=$((nr + 1))
+		io put $DONTCACHE none "$1" 0 $len 65536 > "writes.$nr" || return 1
+	done
+	echo $nr > writes
+}
+
+# The machine sleeps under writers: tasks are frozen, devices suspended, and CPUs taken offline but
+# for the first, and all of it comes back.
+suspend_tests() {
+	if [ ! -e /sys/power/pm_test ]; then
+		skip suspend "not in this kernel"
+		return
+	fi
+	state=freeze
+	level=devices
+	if grep -q deep /sys/power/mem_sleep 2> /dev/null; then
+		echo deep > /sys/power/mem_sleep
+		state=mem
+		level=processors
+	fi
+	echo 1 > /sys/module/suspend/parameters/pm_test_delay
+	mkfs_on xfs "$DISK" && mount -t xfs "$DISK" /mnt/fs || exit 1
+	rm -f stop writes
+	writes_on /mnt/fs/file &
+	for round in 1 2 3; do
+		check "suspend: $state to $level, round $round" sh -c "echo $level > /sys/power/pm_test && echo $state > /sys/power/state"
+		defer=$(stat bio_task_defer)
+		sleep 1
+		check "suspend: writers go on after it" test "$(stat bio_task_defer)" -gt "$defer"
+	done
+	: > stop
+	wait $!
+	check "suspend: no write failed" test -s writes
+	check "suspend: all is gone" gone_soon /mnt/fs/file $len
+	umount /mnt/fs
+}
+
 # Tracepoints and counters say the same.
 trace_tests() {
 	bios=$(stat bio_task_defer)

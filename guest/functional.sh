@@ -170,7 +170,7 @@ rw_parts() {
 	fio_tests block "$DISK"
 }
 
-: "${PARTS:=rw filesystems errors memory nfs hung device dropping paced tool}"
+: "${PARTS:=rw filesystems errors memory nfs hung device dropping suspend paced tool}"
 
 # What waits for ever is to be known before the test is over.
 hung_timeout=/proc/sys/kernel/hung_task_timeout_secs
@@ -209,6 +209,7 @@ if [ "$ENGINE" = rust ]; then
 	elif wants paced; then
 		skip paced "not in this kernel"
 	fi
+	! wants suspend || suspend_tests
 	! wants tool || tool_tests
 	! wants offline || offline_tests
 fi

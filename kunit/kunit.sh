@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Runs the KUnit suites of a kernel that setup/kernel.sh built, by kunit.py.
 #
-# usage: kunit.sh um|virtual|x86 ENGINE [FILTER]; KUNIT_TIMEOUT=n seconds, 300 by default
+# usage: kunit.sh um|virtual|x86 ENGINE [FILTER [KERNEL-ARGUMENT...]]; KUNIT_TIMEOUT=n seconds, 300
+# by default
 
 . "$(dirname "${BASH_SOURCE[0]}")/../setup/lib.sh"
 . "$ROOT/setup/toolchain.sh"
@@ -24,6 +25,9 @@ x86)
 	;;
 esac
 need_tools python3=python3
+for arg in "${@:4}"; do
+	args+=(--kernel_args="$arg")
+done
 cd "$BUILD/linux"
 rc=0
 TERM=dumb python3 tools/testing/kunit/kunit.py exec "${args[@]}" ${filter:+"$filter"} < /dev/null || rc=$?

@@ -215,7 +215,8 @@ static void folios_unlisted(struct kunit *test)
 		folio_unlock(tf->folio);
 	}
 	for (i = 0; i < tst.nr_folios; i++)
-		if (!RUST) {
+		/* Isolated CPUs are not asked for their batches. */
+		if (!RUST || housekeeping_enabled(HK_TYPE_DOMAIN)) {
 			tst.folios[i].stays = true;
 			tst.folios[i].extra = !folio_test_lru(tst.folios[i].folio);
 		}

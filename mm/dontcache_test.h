@@ -17,6 +17,7 @@
 #include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/pseudo_fs.h>
+#include <linux/sched/isolation.h>
 #include <linux/swap.h>
 #include <linux/wait.h>
 

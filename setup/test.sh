@@ -156,6 +156,7 @@ for part in "${parts[@]}"; do
 	smp)
 		if build um rust-kunit; then
 			run "KUnit on UML, 4 CPUs" "$ROOT/kunit/kunit.sh" um rust-kunit
+			run "KUnit on UML, CPU 1 isolated" "$ROOT/kunit/kunit.sh" um rust-kunit dontcache_folios isolcpus=1
 			run "guest on UML, 2 CPUs" "$ROOT/setup/guest-test.sh" um rust-kunit
 		fi
 		;;
