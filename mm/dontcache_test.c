@@ -216,7 +216,8 @@ static void folios_unlisted(struct kunit *test)
 	}
 	for (i = 0; i < tst.nr_folios; i++)
 		/* Isolated CPUs are not asked for their batches. */
-		if (!RUST || housekeeping_enabled(HK_TYPE_DOMAIN)) {
+		if (!RUST || housekeeping_enabled(HK_TYPE_DOMAIN) ||
+		    housekeeping_enabled(HK_TYPE_KERNEL_NOISE)) {
 			tst.folios[i].stays = true;
 			tst.folios[i].extra = !folio_test_lru(tst.folios[i].folio);
 		}

@@ -30,7 +30,7 @@ const BURST: Micros = Micros(500);
 /// A request is not thought to take longer: it may have been stopped on the way.
 const SLOWEST: Micros = Micros::from_millis(1000);
 
-/// Nor longer than this, or than twice what others took: blocks may have been allocated, and a disk
+/// Nor longer than this, or than four times what others took: blocks may have been allocated, and a disk
 /// been spun up. On a device that is busy from then on there is no second.
 const SLOW: Micros = Micros::from_millis(50);
 
@@ -153,7 +153,7 @@ impl Control {
     /// `pages` were written.
     pub fn written(&mut self, now: Instant, pages: Pages) {
         if let Some(then) = self.alone.take() {
-            let most = Micros(self.latency.0.saturating_mul(2)).clamp(SLOW, SLOWEST);
+            let most = Micros(self.latency.0.saturating_mul(4)).clamp(SLOW, SLOWEST);
             let took = now.since(then).min(most);
 
             // Up slowly: others may have been before it, on the way or in the device. Down by half:
@@ -475,9 +475,9 @@ mod tests {
             (0, 50_000, 50_000),
             (0, 900_000, 50_000),
             (8000, 3_000_000, 13_250),
-            (25_000, 900_000, 28_125),
-            (40_000, 80_000, 45_000),
-            (40_000, 900_000, 45_000),
+            (25_000, 900_000, 34_375),
+            (40_000, 160_000, 55_000),
+            (40_000, 900_000, 55_000),
             (600_000, 1_000_000, 650_000),
             (600_000, 3_000_000, 650_000),
         ] {

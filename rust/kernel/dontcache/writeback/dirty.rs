@@ -244,7 +244,7 @@ pub(super) unsafe fn wrote(
     match next {
         Next::Write(range) => {
             // SAFETY: As promised by the caller.
-            if unsafe { dirty.write(mapping, range) } || left {
+            if unsafe { dirty.write(mapping, range) }.1 || left {
                 // SAFETY: As above.
                 unsafe { dirty.add(mapping, false) };
             }
@@ -364,15 +364,16 @@ impl Dirty {
         core::mem::replace(self.home.access_mut(lists), home)
     }
 
-    /// Starts writeback of `range`; returns whether some of it is to be written once more: large
-    /// folios are under writeback as a whole, and some cannot be written now.
+    /// Starts writeback of `range`; returns of how many pages, and whether some of it is to be
+    /// written once more: large folios are under writeback as a whole, and some cannot be written
+    /// now.
     ///
     /// # Safety
     ///
     /// The inode of the mapping, which is this one's, stays.
-    unsafe fn write(&self, mapping: *mut bindings::address_space, range: Range) -> bool {
+    unsafe fn write(&self, mapping: *mut bindings::address_space, range: Range) -> (usize, bool) {
         // SAFETY: As promised by the caller.
-        let (cut, dirty, busy) = unsafe {
+        let ((started, cut), dirty, busy) = unsafe {
             (
                 write(mapping, range),
                 first_dirty(mapping, range.first, range.end).is_some(),
@@ -380,7 +381,9 @@ impl Dirty {
             )
         };
 
-        dirty && self.pending.lock().again(range, jiffies(), busy, cut)
+        let again = dirty && self.pending.lock().again(range, jiffies(), busy, cut);
+
+        (started, again)
     }
 
     /// The mapping, and with it its inode and file system, until the result goes.
@@ -454,9 +457,9 @@ pub(super) struct Pinned<'a> {
 }
 
 impl Pinned<'_> {
-    /// Writes what is pending. What is left has come just now, or is the tail of a stream, and a
-    /// worker comes for it.
-    pub(super) fn write(&self, gather: usize, tail: usize) {
+    /// Writes what is pending, and returns how many pages. What is left has come just now, or is the
+    /// tail of a stream, and a worker comes for it.
+    pub(super) fn write(&self, gather: usize, tail: usize) -> usize {
         let mut pending = self.dirty.pending.lock();
         let range = pending.take(jiffies(), gather, GATHER, tail, PAGE_SHIFT as u32);
         let left = !pending.is_empty();
@@ -464,9 +467,13 @@ impl Pinned<'_> {
         drop(pending);
         // SAFETY: The inode stays.
         unsafe {
-            if range.is_some_and(|range| self.dirty.write(self.mapping, range)) || left {
+            let (started, again) =
+                range.map_or((0, false), |range| self.dirty.write(self.mapping, range));
+
+            if again || left {
                 self.dirty.add(self.mapping, false);
             }
+            started
         }
     }
 }
@@ -507,7 +514,8 @@ unsafe fn is_on_disk(mapping: *mut bindings::address_space) -> bool {
     }
 }
 
-/// Starts writeback of `range`; returns whether that is cut short, since it takes long.
+/// Starts writeback of `range`; returns of how many pages, and whether that is cut short, since it
+/// takes long.
 ///
 /// Piece by piece: filesystems end the writeback of what they submit as one when the last of it is
 /// on the device, and those who wait would go on all at once, with nothing under way. Not what a
@@ -517,7 +525,7 @@ unsafe fn is_on_disk(mapping: *mut bindings::address_space) -> bool {
 /// # Safety
 ///
 /// The inode of the mapping stays.
-unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> bool {
+unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> (usize, bool) {
     let last = ((range.end << PAGE_SHIFT) as i64).wrapping_sub(1);
     // SAFETY: As promised by the caller.
     let alone = unsafe { wb::starting(mapping) };
@@ -566,5 +574,5 @@ unsafe fn write(mapping: *mut bindings::address_space, range: Range) -> bool {
         trace::dontcache_piece(mapping, range.first, range.end, started);
     }
     count(bindings::vm_event_item_DONTCACHE_START, started);
-    cut
+    (started, cut)
 }

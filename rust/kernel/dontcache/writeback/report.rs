@@ -49,11 +49,6 @@ impl Report {
         }
     }
 
-    /// Of how many pages writeback was started, ever.
-    pub(super) fn pages(&self) -> usize {
-        self.pages.load(Relaxed)
-    }
-
     /// Writeback of `pages` was started.
     pub(super) fn started(&self, pages: usize) {
         self.pieces.fetch_add(1, Relaxed);
@@ -221,7 +216,11 @@ pub unsafe fn show(file: *mut bindings::seq_file, wb: *mut bindings::bdi_writeba
     seq_print!(file, "waiting    {:>10}\n", waiting);
     seq_print!(file, "files      {:>10} of {}\n", files.0, files.1);
     seq_print!(file, "pieces     {:>10}\n", report.pieces.load(Relaxed));
-    seq_print!(file, "written    {:>10} kB\n", report.pages() * kb);
+    seq_print!(
+        file,
+        "written    {:>10} kB\n",
+        report.pages.load(Relaxed) * kb
+    );
     for (at, pauses) in report.pauses.iter().enumerate() {
         if at + 1 < LENGTHS {
             seq_print!(

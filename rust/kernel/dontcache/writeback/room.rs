@@ -306,6 +306,11 @@ impl Patience {
         self.let_go(pages);
     }
 
+    /// The first of those that wait has left. What was kept for it is nobody's.
+    pub fn left(&mut self) {
+        self.written = 0;
+    }
+
     /// One of those that wait looks, and finds that.
     ///
     /// Less than ever is progress. Less than the last time is not: who does not wait for a turn
@@ -737,6 +742,17 @@ mod tests {
         assert_eq!(found(0, 993, 117, 0), Kick);
         assert_eq!(found(0, 993, 126, 0), Share(MAX / 2));
         assert_eq!(found(0, 993, 127, 0), despair(993));
+    }
+
+    #[test]
+    fn what_was_kept_for_who_left_is_nobodys() {
+        let mut patience = Patience::new(10);
+
+        assert_eq!(patience.found(of(1000, 0), 0), Wait);
+        patience.written(500);
+        assert_eq!(patience.found(of(990, 0), 20), Share(250));
+        patience.left();
+        assert_eq!(patience.found(of(980, 0), 21), Share(5));
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl Micros {
 pub struct Instant(pub usize);
 
 impl Instant {
+    /// So much later.
+    pub fn plus(self, time: Micros) -> Instant {
+        Instant(self.0.wrapping_add(time.0))
+    }
+
     /// The time since `earlier`, 0 if that is later.
     pub fn since(self, earlier: Instant) -> Micros {
         let micros = self.0.wrapping_sub(earlier.0);

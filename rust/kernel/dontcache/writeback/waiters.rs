@@ -198,8 +198,9 @@ impl Waiters {
     /// Lets those go on that fit into `most` pages, in their order, though there is no room. Not
     /// all are looked at, since completions wait for that.
     ///
-    /// The first is passed by as much as it is to write, and then shares add up until it fits: else
-    /// small ones would have all of each.
+    /// The first is passed by as much as it is to write. From then on others have half of all shares,
+    /// and the rest adds up until the first fits: else small ones would have all of each, or none as
+    /// long as it takes.
     pub(super) fn share(&mut self, most: usize) {
         let (mut left, mut at) = (most, self.first);
 
@@ -213,10 +214,12 @@ impl Waiters {
             let passes = this != self.first;
 
             at = waiter.next;
-            if passes && self.passed >= first.size {
-                break;
-            }
-            if size <= left {
+            let fits = match self.passed.checked_sub(first.size).filter(|_| passes) {
+                Some(beyond) => size <= left.saturating_sub(beyond) / 2,
+                None => size <= left,
+            };
+
+            if fits {
                 left -= size;
                 if passes {
                     self.passed = self.passed.saturating_add(size);
@@ -415,9 +418,14 @@ mod tests {
             assert_eq!(chain(&waiters), [pages, 2, 1, 1]);
             waiters.share(2);
             assert_eq!(chain(&waiters), [pages, 1, 1, 0]);
+            waiters.share(1);
+            assert_eq!(chain(&waiters), [pages, 1, 1, 0]);
+            // It was passed by 4: of these and 2 more others have had half.
             waiters.share(2);
             assert_eq!(chain(&waiters), [pages, 1, 1, 0]);
-            waiters.share(5);
+            waiters.share(3);
+            assert_eq!(chain(&waiters), [1, 1, 0, 0]);
+            waiters.share(2);
             assert_eq!(chain(&waiters), [0; 4]);
         }
     }

@@ -104,6 +104,9 @@ const LOOK: usize = HZ.div_ceil(100);
 /// How many jiffies after one that is alone a request is measured again.
 const SAMPLE: usize = GATHER;
 
+/// How long nobody is late who was let go by who looks.
+const NOT_LATE: Micros = Micros::from_millis(1000);
+
 /// How many wait before those behind the first look seldom.
 const MANY: usize = 16;
 
@@ -152,6 +155,8 @@ pub struct Wb {
     /// What is dirty and is not waited for, since nobody can write it, and since when, in jiffies.
     stuck: Atomic<usize>,
     despaired: Atomic<usize>,
+    /// Since when less than that was dirty each time, in jiffies, or 0.
+    less: Atomic<usize>,
     /// When it was looked whether a request is alone.
     sampled: Atomic<usize>,
     /// Whether the control counts what is written, though no writer waits.
@@ -293,6 +298,7 @@ impl Wb {
                 gathered: Atomic::new(false),
                 stuck: Atomic::new(0),
                 despaired: Atomic::new(0),
+                less: Atomic::new(0),
                 sampled: Atomic::new(jiffies().wrapping_sub(SAMPLE)),
                 mappings,
                 later <- new_delayed_work!("dontcache_later"),
@@ -388,7 +394,7 @@ impl Wb {
     fn write(self: &Arc<Self>, gather: usize) {
         let gathered = self.gathered.xchg(false, Relaxed) && gather == 0;
         let tail = if gathered { 0 } else { TAIL };
-        let before = self.report.pages();
+        let mut written = 0;
         // Not in the head of the loop, which would hold the lock until its end.
         let nr = self.mappings.len(&mut self.device.lists.lock(), false);
 
@@ -403,7 +409,7 @@ impl Wb {
 
             drop(lists);
             match pinned {
-                Some(pinned) => pinned.write(gather, tail),
+                Some(pinned) => written += pinned.write(gather, tail),
                 // The file system is being unmounted, or mounted in another way, or frozen.
                 None => self.put_back(&dirty),
             }
@@ -418,8 +424,8 @@ impl Wb {
             unsafe { bindings::cond_resched() };
         }
         // What is dirty is others'. Asked at each write this would write page by page: not before
-        // something has gathered.
-        if gathered && self.report.pages().wrapping_sub(before) < self.bound() / 4 {
+        // something has gathered, or somebody waits.
+        if gathered && written < self.bound() / 4 {
             self.gathered.store(true, Relaxed);
         }
     }
@@ -500,12 +506,23 @@ impl Wb {
         if stuck == 0 || !room::lasts(self.despaired.load(Relaxed), jiffies(), PROMISED) {
             return 0;
         }
-        let dirty = dirty.saturating_add(error());
+        // It is the difference of two counters, which others change meanwhile: one look is none.
+        let dirty = dirty.saturating_add(2 * error());
+        let since = self.less.load(Relaxed);
 
-        if dirty < stuck {
+        if dirty >= stuck {
+            if since > 0 {
+                self.less.store(0, Relaxed);
+            }
+            return stuck;
+        }
+        if since == 0 {
+            self.less.store(jiffies().max(1), Relaxed);
+        } else if jiffies().wrapping_sub(since) >= PROMISED {
+            self.less.store(0, Relaxed);
             self.stuck.store(dirty, Relaxed);
         }
-        stuck.min(dirty)
+        dirty
     }
 
     /// Lets writers go on that have waited longest, as far as there is room for what each may
@@ -613,8 +630,9 @@ impl Wb {
             }
             // SAFETY: It is this task's own. Others may have let it go on since, and know more.
             if let Some(seen) = found.flatten().filter(|_| !unsafe { (*this).is_granted() }) {
-                // Nobody is late whom this lets go on: who looks may have had no CPU itself.
-                queue.at = Instant(usize::MAX);
+                // Who looks may have had no CPU itself: nobody whom this lets go on is late for a
+                // while.
+                queue.at = woken.plus(NOT_LATE);
                 if self.heed(&mut queue, first, seen) == Advice::Kick {
                     drop(queue);
                     // SAFETY: The file is open.
@@ -653,6 +671,9 @@ impl Wb {
             unsafe { (*this).take(&mut queue.turns) };
             self.taken.store(queue.turns.taken(), Release);
         } else {
+            if queue.first().is_some_and(|first| ptr::eq(first, this)) {
+                queue.patience.left();
+            }
             // SAFETY: It was pushed, and who grants it takes it out.
             unsafe { queue.remove(this) };
         }
@@ -811,7 +832,7 @@ pub(super) unsafe fn pace(
         footprint = current.footprint(true).without(stuck);
     }
     // Who sets it queues the worker, which takes it away.
-    if footprint.is_gathered(target) && !wb.gathered.load(Relaxed) {
+    if footprint.is_gathered(target) && !(wb.gathered.load(Relaxed) && has_room(footprint)) {
         wb.gathered.store(true, Relaxed);
         arc(wb).hurry();
     }
@@ -1053,15 +1074,23 @@ mod tests {
         wb.stuck.store(1_000_000, Relaxed);
         wb.despaired.store(jiffies(), Relaxed);
         assert_eq!(wb.stuck(2_000_000), 1_000_000);
-        assert_eq!(wb.stuck(1000), 1000 + error());
-        assert_eq!(wb.stuck(2_000_000), 1000 + error());
+        // One look is none, nor are two if it was more between them.
+        assert_eq!(wb.stuck(1000), 1000 + 2 * error());
+        wb.less.store(jiffies().wrapping_sub(PROMISED), Relaxed);
+        assert_eq!(wb.stuck(2_000_000), 1_000_000);
+        assert_eq!(wb.stuck(1000), 1000 + 2 * error());
+        assert_eq!(wb.stuck(2_000_000), 1_000_000);
+        assert_eq!(wb.stuck(1000), 1000 + 2 * error());
+        wb.less.store(jiffies().wrapping_sub(PROMISED), Relaxed);
+        assert_eq!(wb.stuck(1000), 1000 + 2 * error());
+        assert_eq!(wb.stuck(2_000_000), 1000 + 2 * error());
 
         // Nor is it for who lets others go on.
         let mut waiters = wb.queue.lock();
 
         waiters.turns.despaired(1_000_000, jiffies());
         wb.grant(&mut waiters, Footprint::default());
-        assert_eq!(waiters.turns.stuck(), 1000 + error());
+        assert_eq!(waiters.turns.stuck(), 1000 + 2 * error());
         drop(waiters);
         wb.despaired
             .store(jiffies().wrapping_sub(300 * PROMISED), Relaxed);
