@@ -165,6 +165,11 @@ dropping_tests() {
 	many_dirtied_again
 }
 
+# pauses_of DISK: how many there were.
+pauses_of() {
+	awk '/^pauses/ { nr += $NF } END { print nr + 0 }' "/sys/kernel/debug/bdi/$(cat "/sys/block/$1/dev")/dontcache"
+}
+
 # writes_on FILE: again and again, until "stop" is there.
 writes_on() {
 	nr=0
@@ -185,6 +190,9 @@ suspend_tests() {
 	echo 1 > /sys/module/suspend/parameters/pm_test_delay
 	mkfs_on xfs "$DISK" && mount -t xfs "$DISK" /mnt/fs || exit 1
 	rm -f stop writes
+	# So that they wait most of the time.
+	echo 524288 > "/sys/block/${DISK#/dev/}/bdi/dontcache_max_bytes"
+	paused=$(pauses_of "${DISK#/dev/}")
 	writes_on /mnt/fs/file &
 	for round in 1 2 3; do
 		sleep 1
@@ -196,6 +204,8 @@ suspend_tests() {
 	: > stop
 	wait $!
 	check "suspend: no write failed" test -s writes
+	check "suspend: they have waited" test "$(pauses_of "${DISK#/dev/}")" -gt "$paused"
+	echo 0 > "/sys/block/${DISK#/dev/}/bdi/dontcache_max_bytes"
 	check "suspend: all is gone" gone_soon /mnt/fs/file $len
 	umount /mnt/fs
 }
