@@ -521,7 +521,7 @@ impl World {
             pages += next;
             self.grant_first();
         }
-        self.patience.let_go(pages);
+        self.patience.shared(pages);
     }
 
     /// As `Waiters::share()`.
@@ -858,9 +858,9 @@ fn who_has_a_cpu_again_waits_for_the_queue() {
 fn who_is_first_has_a_share_beside_small_writes() {
     // A stream, and one whose writes are more than half of the bound.
     for (latency, request, size, least) in [
-        (8000, 256, 65536, 10),
-        (10_000, 32, 4 << 20, 2),
-        (10_000, 32, 16 << 20, 0),
+        (8000, 256, 65536, 40),
+        (10_000, 32, 4 << 20, 8),
+        (10_000, 32, 16 << 20, 1),
     ] {
         let device = Device {
             depth: 8,
@@ -882,7 +882,7 @@ fn who_is_first_has_a_share_beside_small_writes() {
         }
         world.run(2_000_000);
         let before = world.files[40].bytes;
-        world.run(12_000_000);
+        world.run(40_000_000);
         let turns = (world.files[40].bytes - before) / size.max(request << SHIFT);
         assert!(turns >= least, "{size}: {turns}");
         // Nor do those wait for it.

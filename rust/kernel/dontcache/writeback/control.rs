@@ -30,8 +30,8 @@ const BURST: Micros = Micros(500);
 /// A request is not thought to take longer: it may have been stopped on the way.
 const SLOWEST: Micros = Micros::from_millis(1000);
 
-/// Nor longer than this, or than four times what others took: blocks may have been allocated, and a disk
-/// been spun up. On a device that is busy from then on there is no second.
+/// Nor longer than this, or than four times what others took: blocks may have been allocated, and a
+/// disk been spun up. On a device that is busy from then on there is no second.
 const SLOW: Micros = Micros::from_millis(50);
 
 /// Who runs later than this after it was let go had no CPU.

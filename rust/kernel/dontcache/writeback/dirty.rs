@@ -457,8 +457,8 @@ pub(super) struct Pinned<'a> {
 }
 
 impl Pinned<'_> {
-    /// Writes what is pending, and returns how many pages. What is left has come just now, or is the
-    /// tail of a stream, and a worker comes for it.
+    /// Writes what is pending, and returns how many pages. What is left has come just now, or is
+    /// the tail of a stream, and a worker comes for it.
     pub(super) fn write(&self, gather: usize, tail: usize) -> usize {
         let mut pending = self.dirty.pending.lock();
         let range = pending.take(jiffies(), gather, GATHER, tail, PAGE_SHIFT as u32);

@@ -131,7 +131,8 @@ impl Waiters {
             pages = pages.saturating_add(next.size);
             self.grant_first();
         }
-        self.patience.let_go(pages);
+        // What was kept for the first as well.
+        self.patience.shared(pages);
     }
 
     /// # Safety
@@ -198,9 +199,9 @@ impl Waiters {
     /// Lets those go on that fit into `most` pages, in their order, though there is no room. Not
     /// all are looked at, since completions wait for that.
     ///
-    /// The first is passed by as much as it is to write. From then on others have half of all shares,
-    /// and the rest adds up until the first fits: else small ones would have all of each, or none as
-    /// long as it takes.
+    /// The first is passed by as much as it is to write. From then on others have half of all
+    /// shares, and the rest adds up until the first fits: else small ones would have all of each, or
+    /// none as long as it takes.
     pub(super) fn share(&mut self, most: usize) {
         let (mut left, mut at) = (most, self.first);
 

@@ -425,7 +425,7 @@ impl Wb {
         }
         // What is dirty is others'. Asked at each write this would write page by page: not before
         // something has gathered, or somebody waits.
-        if gathered && written < self.bound() / 4 {
+        if gathered && nr > 0 && written < self.bound() / 4 {
             self.gathered.store(true, Relaxed);
         }
     }
@@ -518,9 +518,10 @@ impl Wb {
         }
         if since == 0 {
             self.less.store(jiffies().max(1), Relaxed);
-        } else if jiffies().wrapping_sub(since) >= PROMISED {
+        } else if (PROMISED..usize::MAX / 2).contains(&jiffies().wrapping_sub(since)) {
             self.less.store(0, Relaxed);
-            self.stuck.store(dirty, Relaxed);
+            // Unless it was found anew meanwhile.
+            let _ = self.stuck.cmpxchg(stuck, dirty, Relaxed);
         }
         dirty
     }
@@ -560,6 +561,7 @@ impl Wb {
             Advice::Despair { dirty, idle } => {
                 queue.turns.despaired(dirty, now);
                 self.despaired.store(now, Relaxed);
+                self.less.store(0, Relaxed);
                 self.stuck.store(dirty, Relaxed);
                 queue.grant_some(if idle { usize::MAX } else { self.bound() / 2 });
             }
