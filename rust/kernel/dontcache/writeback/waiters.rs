@@ -200,8 +200,8 @@ impl Waiters {
     /// all are looked at, since completions wait for that.
     ///
     /// The first is passed by as much as it is to write. From then on others have half of all
-    /// shares, and the rest adds up until the first fits: else small ones would have all of each, or
-    /// none as long as it takes.
+    /// shares, and the rest adds up until the first fits: else small ones would have all of each,
+    /// or none as long as it takes.
     pub(super) fn share(&mut self, most: usize) {
         let (mut left, mut at) = (most, self.first);
 
