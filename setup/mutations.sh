@@ -51,7 +51,7 @@ mutation() {
 	mutation errors-are-not-told writeback/dirty.rs 'guest paced' 's/^    to_result(-((errors.*/    let _ = to_result(0);\n    Ok(())/'
 	mutation stuck-is-waited-for writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/let stuck = wb\.stuck(.*);/let stuck = 0;/'
 	mutation nowait-finds-nothing-out writeback/wb.rs 'guest paced' '/fn must_wait/,/^}/s/^ *wb\.heed(.*$//'
-	mutation worker-called-for-each-write writeback/wb.rs 'guest paced' 's/if gathered \&\& written < /if false \&\& written < /'
+	mutation worker-called-for-each-write writeback/wb.rs 'guest paced' 's/if gathered \&\& nr > 0 /if gathered \&\& nr == usize::MAX /'
 	mutation pages-not-capped writeback/mapping.rs 'guest device' 's/last, nr as c_long)/last, nr as c_long | c_long::MAX)/'
 	mutation remembered-twice dropping/retries.rs 'dontcache_*' 's/\.is_none_or(|other| other\.pfn == retry\.pfn)/.is_none()/'
 }
