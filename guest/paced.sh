@@ -391,23 +391,34 @@ not_refused() {
 	[ "$refused" = ok ] && [ $tries -gt 2 ]
 }
 
-# Who writes to one partition does not wait for what nobody can write to another of the disk, but
-# for the second after which that is known. Then it is known to those who may not wait as well.
-beside_what_cannot_be_written() {
-	nullb nullb17 512 completion_nsec=4000000 hw_queue_depth=4 max_sectors=256 blocksize=4096
-	addpart /dev/nullb17 1 0 307200 && addpart /dev/nullb17 2 307200 741376 &&
-		mkdir -p /mnt/stuck && mkfs_on ext4 /dev/nullb17p1 && mount -t ext4 /dev/nullb17p1 /mnt/stuck &&
-		mkfs_on xfs /dev/nullb17p2 && mount -t xfs -o lazytime /dev/nullb17p2 /mnt/fs || return 1
-	start=$(now)
-	is ok io put $DONTCACHE none /mnt/fs/before 0 33554432 65536 && rm /mnt/fs/before || return 1
-	alone=$(($(now) - start))
-	quiet
+# two_partitions DISK NSEC OPTIONS: ext4 on the first, and xfs on the second.
+two_partitions() {
+	nullb "$1" 512 "completion_nsec=$2" hw_queue_depth=4 max_sectors=256 blocksize=4096
+	addpart "/dev/$1" 1 0 307200 && addpart "/dev/$1" 2 307200 741376 && mkdir -p /mnt/stuck &&
+		mkfs_on ext4 "/dev/${1}p1" && mount -t ext4 "/dev/${1}p1" /mnt/stuck &&
+		mkfs_on xfs "/dev/${1}p2" && mount -t xfs -o "$3" "/dev/${1}p2" /mnt/fs
+}
+
+# leave_stuck BYTES: most of so much is dirty, says $stuck, and nobody can write it any more.
+leave_stuck() {
 	set_policy lazy
-	is ok io put $DONTCACHE none /mnt/stuck/file 0 33554432 4096 && xfs_io -x -c shutdown /mnt/stuck
+	is ok io put $DONTCACHE none /mnt/stuck/file 0 "$1" 4096 && xfs_io -x -c shutdown /mnt/stuck
 	stuck_status=$?
 	set_policy paced
 	sleep 1
 	stuck=$(awk '$1 == "nr_dirty" { print $2 }' /proc/vmstat)
+	return $stuck_status
+}
+
+# Who writes to one partition does not wait for what nobody can write to another of the disk, but
+# for the second after which that is known. Then it is known to those who may not wait as well.
+beside_what_cannot_be_written() {
+	two_partitions nullb17 4000000 lazytime || return 1
+	start=$(now)
+	is ok io put $DONTCACHE none /mnt/fs/before 0 33554432 65536 && rm /mnt/fs/before || return 1
+	alone=$(($(now) - start))
+	quiet
+	leave_stuck 33554432
 	start=$(now)
 	[ $stuck_status = 0 ] && is ok io put $DONTCACHE none /mnt/fs/file 0 33554432 65536
 	stuck_status=$?
@@ -430,19 +441,11 @@ pieces_at() {
 # What no worker has, since nobody can write it, is half of the bound of 1024 pages. No worker is called for each
 # of 500 small writes to another partition all the same.
 gathers_beside_what_cannot_be_written() {
-	nullb nullb19 512 completion_nsec=1000000 hw_queue_depth=4 max_sectors=256 blocksize=4096
-	addpart /dev/nullb19 1 0 307200 && addpart /dev/nullb19 2 307200 741376 &&
-		mkdir -p /mnt/stuck && mkfs_on ext4 /dev/nullb19p1 && mount -t ext4 /dev/nullb19p1 /mnt/stuck &&
-		mkfs_on xfs /dev/nullb19p2 && mount -t xfs /dev/nullb19p2 /mnt/fs || return 1
+	two_partitions nullb19 1000000 defaults || return 1
 	quiet
-	set_policy lazy
-	is ok io put $DONTCACHE none /mnt/stuck/file 0 3145728 4096 && xfs_io -x -c shutdown /mnt/stuck
-	gather_status=$?
-	set_policy paced
-	sleep 1
-	stuck=$(awk '$1 == "nr_dirty" { print $2 }' /proc/vmstat)
+	leave_stuck 3145728
 	pieces=$(pieces_at nullb19)
-	[ $gather_status = 0 ] && is ok io put $DONTCACHE none /mnt/fs/file 0 2048000 4096 2000
+	[ $stuck_status = 0 ] && is ok io put $DONTCACHE none /mnt/fs/file 0 2048000 4096 2000
 	gather_status=$?
 	pieces=$(($(pieces_at nullb19) - pieces))
 	loud
