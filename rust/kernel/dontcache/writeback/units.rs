@@ -98,6 +98,8 @@ mod tests {
         assert_eq!(since(7, 7), 0);
         assert_eq!(since(8, 7), 1);
         assert_eq!(since(7, 8), 0);
+        assert_eq!(Instant(7).plus(Micros(2)), Instant(9));
+        assert_eq!(Instant(MAX - 1).plus(Micros(4)), Instant(2));
         assert_eq!(since(2, MAX - 1), 4);
         assert_eq!(since(MAX / 2, 0), MAX / 2);
         assert_eq!(since(MAX / 2 + 1, 0), 0);

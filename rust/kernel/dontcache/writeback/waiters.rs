@@ -262,10 +262,23 @@ impl Waiters {
         }
     }
 
+    /// It does not wait any more.
+    ///
     /// # Safety
     ///
     /// `waiter` is in the chain.
-    pub(super) unsafe fn remove(&mut self, waiter: *mut Waiter) {
+    pub(super) unsafe fn leave(&mut self, waiter: *mut Waiter) {
+        if ptr::eq(self.first, waiter) {
+            self.patience.left();
+        }
+        // SAFETY: As promised by the caller.
+        unsafe { self.remove(waiter) };
+    }
+
+    /// # Safety
+    ///
+    /// `waiter` is in the chain.
+    unsafe fn remove(&mut self, waiter: *mut Waiter) {
         if ptr::eq(self.first, waiter) {
             // Nobody has passed the next.
             self.passed = 0;
@@ -290,6 +303,7 @@ impl Waiters {
 #[macros::kunit_tests(dontcache_waiters)]
 mod tests {
     use super::*;
+    use crate::dontcache::writeback::room::Advice;
 
     /// Who is in the chain, by their pages, and that it ends at the last.
     fn chain(waiters: &Waiters) -> [usize; 4] {
@@ -324,7 +338,7 @@ mod tests {
             }
             assert_eq!(chain(&waiters), [1, 2, 3, 0]);
             // SAFETY: It is one of the three.
-            unsafe { waiters.remove(base.add(gone - 1)) };
+            unsafe { waiters.leave(base.add(gone - 1)) };
             // SAFETY: As above.
             unsafe { waiters.push(&raw mut late) };
 
@@ -372,7 +386,7 @@ mod tests {
         assert_eq!(chain(&waiters), [4, 8, 6, 0]);
         // However the first leaves, somebody passes the next.
         // SAFETY: It is the first.
-        unsafe { waiters.remove(base) };
+        unsafe { waiters.leave(base) };
         waiters.admit(seen(11), 1000, 10);
         assert_eq!(chain(&waiters), [8, 0, 0, 0]);
         waiters.admit(seen(11), 1000, 11);
@@ -400,6 +414,35 @@ mod tests {
         waiters.share(9);
         assert_eq!(chain(&waiters), [0; 4]);
         waiters.share(9);
+    }
+
+    #[test]
+    fn what_was_kept_for_the_first_is_gone_with_it() {
+        // Who leaves, and what there is to be shared then.
+        for (gone, shared) in [(0, 5), (1, 255)] {
+            let mut all = [300, 300].map(|nr| Waiter::new(nr, nr, true));
+            let mut waiters = Waiters::new();
+            let base = all.as_mut_ptr();
+            let seen = |all| Footprint { all, writeback: 0 };
+
+            for nr in 0..2 {
+                // SAFETY: They outlive `waiters`, and are not moved.
+                unsafe { waiters.push(base.add(nr)) };
+            }
+            assert_eq!(waiters.patience.found(seen(1000), 0), Advice::Wait);
+            waiters.patience.written(500);
+            assert_eq!(
+                waiters.patience.found(seen(990), 2 * TENTH),
+                Advice::Share(250)
+            );
+            // SAFETY: It is in the chain.
+            unsafe { waiters.leave(base.add(gone)) };
+            assert_eq!(chain(&waiters), [300, 0, 0, 0]);
+            assert_eq!(
+                waiters.patience.found(seen(980), 2 * TENTH),
+                Advice::Share(shared)
+            );
+        }
     }
 
     #[test]

@@ -673,11 +673,8 @@ impl Wb {
             unsafe { (*this).take(&mut queue.turns) };
             self.taken.store(queue.turns.taken(), Release);
         } else {
-            if queue.first().is_some_and(|first| ptr::eq(first, this)) {
-                queue.patience.left();
-            }
             // SAFETY: It was pushed, and who grants it takes it out.
-            unsafe { queue.remove(this) };
+            unsafe { queue.leave(this) };
         }
         queue.wake_first();
         self.waiting.fetch_sub(1, Relaxed);
