@@ -165,51 +165,6 @@ dropping_tests() {
 	many_dirtied_again
 }
 
-# pauses_of DISK: how many there were.
-pauses_of() {
-	awk '/^pauses/ { nr += $NF } END { print nr + 0 }' "/sys/kernel/debug/bdi/$(cat "/sys/block/$1/dev")/dontcache"
-}
-
-# writes_on FILE: again and again, until "stop" is there.
-writes_on() {
-	nr=0
-	while [ ! -e stop ]; do
-		nr=$((nr + 1))
-		io put $DONTCACHE none "$1" 0 $len 65536 > "writes.$nr" || return 1
-	done
-	echo $nr > writes
-}
-
-# All tasks are frozen under writers, who may wait for room, and go on. No device is suspended: 9p,
-# which has the guest's root, does not come back from that.
-suspend_tests() {
-	if [ ! -e /sys/power/pm_test ]; then
-		skip suspend "not in this kernel"
-		return
-	fi
-	echo 1 > /sys/module/suspend/parameters/pm_test_delay
-	mkfs_on xfs "$DISK" && mount -t xfs "$DISK" /mnt/fs || exit 1
-	rm -f stop writes
-	# So that they wait most of the time.
-	echo 524288 > "/sys/block/${DISK#/dev/}/bdi/dontcache_max_bytes"
-	paused=$(pauses_of "${DISK#/dev/}")
-	writes_on /mnt/fs/file &
-	for round in 1 2 3; do
-		sleep 1
-		check "suspend: writers are frozen, round $round" sh -c 'echo freezer > /sys/power/pm_test && echo freeze > /sys/power/state'
-		start=$(stat dontcache_start)
-		sleep 1
-		check "suspend: and go on" test "$(stat dontcache_start)" -gt "$start"
-	done
-	: > stop
-	wait $!
-	check "suspend: no write failed" test -s writes
-	check "suspend: they have waited" test "$(pauses_of "${DISK#/dev/}")" -gt "$paused"
-	echo 0 > "/sys/block/${DISK#/dev/}/bdi/dontcache_max_bytes"
-	check "suspend: all is gone" gone_soon /mnt/fs/file $len
-	umount /mnt/fs
-}
-
 # Tracepoints and counters say the same.
 trace_tests() {
 	bios=$(stat bio_task_defer)

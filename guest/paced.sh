@@ -433,9 +433,10 @@ beside_what_cannot_be_written() {
 		[ $took -lt $((500 + 2 * alone)) ]
 }
 
-# pieces_at DISK: in how many its pages were written so far.
-pieces_at() {
-	awk '$1 == "pieces" { print $2 }' "/sys/kernel/debug/bdi/$(cat "/sys/block/$1/dev")/dontcache"
+# seen_of DISK NAME: the sum of its numbers of that name in debugfs: pieces, or pauses of all lengths.
+seen_of() {
+	awk -v name="$2" 'index($1, name) == 1 { nr += $NF } END { print nr + 0 }' \
+		"/sys/kernel/debug/bdi/$(cat "/sys/block/$1/dev")/dontcache"
 }
 
 # What no worker has, since nobody can write it, is half of the bound of 1024 pages. No worker is called for each
@@ -444,10 +445,10 @@ gathers_beside_what_cannot_be_written() {
 	two_partitions nullb19 1000000 defaults || return 1
 	quiet
 	leave_stuck 3145728
-	pieces=$(pieces_at nullb19)
+	pieces=$(seen_of nullb19 pieces)
 	[ $stuck_status = 0 ] && is ok io put $DONTCACHE none /mnt/fs/file 0 2048000 4096 2000
 	gather_status=$?
-	pieces=$(($(pieces_at nullb19) - pieces))
+	pieces=$(($(seen_of nullb19 pieces) - pieces))
 	loud
 	echo "# beside $stuck dirty pages 500 are written in $pieces pieces"
 	umount /mnt/fs /mnt/stuck && [ $gather_status = 0 ] && [ "$stuck" -gt 512 ] &&
@@ -505,6 +506,46 @@ disk_goes() {
 	grep -q '^ok' lend.log || disk_status=1
 	rmdir /sys/kernel/config/nullb/nullb14 /sys/kernel/config/nullb/nullb13
 	return $disk_status
+}
+
+# writes_on FILE: again and again, until "stop" is there.
+writes_on() {
+	nr=0
+	while [ ! -e stop ]; do
+		nr=$((nr + 1))
+		io put $DONTCACHE none "$1" 0 $len 65536 > "writes.$nr" || return 1
+	done
+	echo $nr > writes
+}
+
+# All tasks are frozen under writers, who may wait for room, and go on. No device is suspended: 9p,
+# which has the guest's root, does not come back from that.
+suspend_tests() {
+	if [ ! -e /sys/power/pm_test ]; then
+		skip suspend "not in this kernel"
+		return
+	fi
+	echo 1 > /sys/module/suspend/parameters/pm_test_delay
+	mkfs_on xfs "$DISK" && mount -t xfs "$DISK" /mnt/fs || exit 1
+	rm -f stop writes
+	# So that they wait most of the time.
+	echo 524288 > "/sys/block/${DISK#/dev/}/bdi/dontcache_max_bytes"
+	paused=$(seen_of "${DISK#/dev/}" pauses)
+	writes_on /mnt/fs/file &
+	for round in 1 2 3; do
+		sleep 1
+		check "suspend: writers are frozen, round $round" sh -c 'echo freezer > /sys/power/pm_test && echo freeze > /sys/power/state'
+		start=$(stat dontcache_start)
+		sleep 1
+		check "suspend: and go on" test "$(stat dontcache_start)" -gt "$start"
+	done
+	: > stop
+	wait $!
+	check "suspend: no write failed" test -s writes
+	check "suspend: they have waited" test "$(seen_of "${DISK#/dev/}" pauses)" -gt "$paused"
+	echo 0 > "/sys/block/${DISK#/dev/}/bdi/dontcache_max_bytes"
+	check "suspend: all is gone" gone_soon /mnt/fs/file $len
+	umount /mnt/fs
 }
 
 paced_tests() {
