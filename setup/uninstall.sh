@@ -40,7 +40,7 @@ remove_files() {
 	[ -f "$tree/$STATE/installed" ] || die "no make install has put anything into $tree" "name its tree: make uninstall KDIR=DIR"
 	mapfile -t changed < <(cd "$tree" && LC_ALL=C sha256sum --quiet -c "$STATE/installed" 2> /dev/null | sed 's/: FAILED.*//')
 	for file in "${changed[@]}"; do
-		[ ! -e "$tree/$file" ] || tar -xOf "$before" "$file" 2> /dev/null | cmp -s - "$tree/$file" || mine+=" $tree/$file"
+		[ ! -e "$tree/$file" ] || tar -xOf "$before" "$file" 2> /dev/null | cmp -s - "$tree/$file" || mine+=" $(printf %q "$tree/$file")"
 	done
 	[ -z "$mine" ] || die "what make install put into $tree was changed since" \
 		"keep what you want of it elsewhere, then: rm$mine && tar -C $tree -xpf $before; and run this again"
